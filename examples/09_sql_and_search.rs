@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolwright::data::{
-    Database, Document, Embedder, MemoryStore, VectorSearch, Words, embed_and_store, search_tool,
+    Database, Document, Embedder, MemoryStore, VectorSearch, WordTokenizer, embed_and_store, search_tool,
 };
 use toolwright::prompted::{Mode, ModelCompleter, Next, PromptMessage, ToolUser};
 use toolwright::{BoxFuture, LoopOptions, Message, Reply, Run, ScriptedModel, ToolError, Toolset, tool};
@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Arc::new(MemoryStore::default());
     let products = ["A wooden toy train for children.", "A coffee grinder for the kitchen."];
     let products = products.map(|text| Document { text: text.to_owned(), metadata: json!({}) });
-    embed_and_store(&products, (384, 384), &Words, &Topics, &*store).await?;
+    embed_and_store(&products, (384, 384), &WordTokenizer, &Topics, &*store).await?;
     let engine = VectorSearch::new(Arc::new(Topics), store);
     let search = search_tool("search_amazon", "Searches products.", engine);
     let run = Run::builder(Toolset::new().with(search)?.with(get_weather())?).build()?;

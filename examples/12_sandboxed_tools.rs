@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolwright::sandbox::{Policy, ProcessSandbox, launcher};
+use toolwright::sandbox::{ProcessSandbox, SandboxPolicy, launcher};
 use toolwright::{LoopOptions, Message, Reply, Run, ScriptedModel, tools};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,8 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn work() -> Result<(), Box<dyn std::error::Error>> {
-    // A private folder, gone with the sandbox; `Policy::for_workspace` works in one of yours.
-    let sandbox = Arc::new(ProcessSandbox::open(Policy::private()).await?);
+    // A private folder, gone with the sandbox; `SandboxPolicy::for_workspace` works in one of yours.
+    let sandbox = Arc::new(ProcessSandbox::open(SandboxPolicy::private()).await?);
     let run = Run::builder(tools::standard()?).sandbox("default", sandbox).build()?;
     let model = ScriptedModel::new([
         Reply::call("write_file", json!({"path": "sum.py", "content": "print(6 * 7)\n"})),

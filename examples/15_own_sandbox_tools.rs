@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use toolwright::sandbox::{Policy, ProcessSandbox, launcher};
+use toolwright::sandbox::{ProcessSandbox, SandboxPolicy, launcher};
 use toolwright::{
     ErrorKind, ExecRequest, Run, Sandbox as _, ToolCall, ToolContext, ToolError, Toolset, tool,
 };
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn work() -> Result<(), Box<dyn std::error::Error>> {
-    let sandbox = Arc::new(ProcessSandbox::open(Policy::private()).await?);
+    let sandbox = Arc::new(ProcessSandbox::open(SandboxPolicy::private()).await?);
     sandbox.write_file("notes/hello.b64", b"aGVsbG8K").await?;
     // Nobody ever writes into this one.
     sandbox.exec(ExecRequest::new(["mkfifo", "silent.b64"])).await?;

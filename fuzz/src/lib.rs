@@ -1,7 +1,7 @@
 //! What each fuzz target does with a text. The targets call it with whatever the fuzzer thinks of; a test of the
 //! repository calls it with the seeds.
 
-use toolwright_expr::{Error, Limits, Program, Script, Template, Value, Variables};
+use toolwright_expr::{Error, EvalLimits, Program, Script, Template, Value, Variables};
 use toolwright_lang::{Host, Source, load_all};
 
 /// A target and its name.
@@ -13,7 +13,7 @@ pub const TARGETS: [Target; 4] =
 
 /// Any text as a template: it compiles and evaluates, or says why not.
 pub fn template(text: &str) {
-    let limits = Limits { steps: 100_000, bytes: 4 << 20, ..Limits::default() };
+    let limits = EvalLimits { steps: 100_000, bytes: 4 << 20, ..EvalLimits::default() };
     let scope = [("x", Value::Int(1)), ("y", Value::str("é")), ("v", Value::list(vec![Value::None]))];
     match Template::compile(text) {
         Ok(template) => check(template.evaluate(&scope, &limits), text),
@@ -33,7 +33,7 @@ pub fn expr_parse(text: &str) {
 
 /// Any text evaluated with data of every kind; results can be printed, converted and compared.
 pub fn expr_eval(text: &str) {
-    let limits = Limits { steps: 50_000, bytes: 4 << 20, ..Limits::default() };
+    let limits = EvalLimits { steps: 50_000, bytes: 4 << 20, ..EvalLimits::default() };
     let scope: Variables = [
         ("a", Value::Int(7)),
         ("f", Value::Float(-0.5)),

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use serde_json::{Map, Value as Json};
 use toolwright_bench::nanos;
-use toolwright_expr::{Limits, Template, Value, Variables};
+use toolwright_expr::{EvalLimits, Template, Value, Variables};
 
 #[derive(serde::Deserialize)]
 struct Shape {
@@ -16,7 +16,7 @@ struct Shape {
 #[expect(clippy::print_stdout, reason = "this is the program's output")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shapes: Vec<Shape> = serde_json::from_str(include_str!("../../../testdata/bench/expr.json"))?;
-    let limits = Limits::default();
+    let limits = EvalLimits::default();
     let mut answer = Map::new();
     for Shape { name, template, vars } in shapes {
         let scope: Variables =

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox as _};
-use toolwright_sandbox::{Policy, ProcessSandbox, launcher};
+use toolwright_sandbox::{ProcessSandbox, SandboxPolicy, launcher};
 
 const ROUNDS: usize = 5;
 const AT_ONCE: usize = 64;
@@ -20,7 +20,7 @@ fn main() -> Outcome<()> {
     let mut sizes = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
     let (one, each) = (sizes.next().unwrap_or(1024), sizes.next().unwrap_or(64));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let sandbox = runtime.block_on(ProcessSandbox::open(Policy::private()))?;
+    let sandbox = runtime.block_on(ProcessSandbox::open(SandboxPolicy::private()))?;
     runtime.block_on(sandbox.exec(ExecRequest::new(["true"])))?;
 
     let before = peak()?;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toolwright_core::{ExecRequest, Sandbox as _};
-use toolwright_sandbox::{Policy, ProcessSandbox, launcher};
+use toolwright_sandbox::{ProcessSandbox, SandboxPolicy, launcher};
 
 const ROUNDS: usize = 200;
 
@@ -23,7 +23,7 @@ type Contender<'a> = (&'static str, Vec<Duration>, Box<dyn FnMut() -> Outcome + 
 fn main() -> Outcome {
     launcher::main_if_launcher();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let open = || runtime.block_on(ProcessSandbox::open(Policy::private()));
+    let open = || runtime.block_on(ProcessSandbox::open(SandboxPolicy::private()));
     let sandbox = open()?;
     let sandboxed = |sandbox: &ProcessSandbox| -> Outcome {
         let result = runtime.block_on(sandbox.exec(ExecRequest::new(["/bin/true"])))?;

@@ -1,5 +1,5 @@
-//! JSON over HTTP for the services this crate speaks to: bounded, tried again when that helps, and without a key in any
-//! error.
+//! JSON over HTTP for the services this crate speaks to: bounded, tried again when that helps, and without a
+//! key in any error.
 
 use std::time::Duration;
 

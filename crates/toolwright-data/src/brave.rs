@@ -10,7 +10,7 @@ use toolwright_net::Reach;
 use crate::api::{Address, Api};
 use crate::pages::{Pages, WebPages};
 use crate::search::{Search, SearchResult, described, search_tool};
-use crate::tokens::{Tokenizer, Words, truncate};
+use crate::tokens::{Tokenizer, WordTokenizer, truncate};
 
 /// Brave's address.
 pub(crate) const BRAVE: &str = "https://api.search.brave.com";
@@ -39,7 +39,7 @@ impl Brave {
         Ok(Brave {
             api,
             pages: Arc::new(WebPages::through(Reach::Public, address.proxies)?),
-            tokenizer: Arc::new(Words),
+            tokenizer: Arc::new(WordTokenizer),
             most_tokens: Brave::MOST_TOKENS,
         })
     }
@@ -101,8 +101,8 @@ impl Brave {
         description.replace("<strong>", "").replace("</strong>", "").replace("&#x27;", "'")
     }
 
-    /// A page: what Brave says of it and what it says. A page that has no text is empty; one that cannot be read is what
-    /// Brave says.
+    /// A page: what Brave says of it and what it says. A page that has no text is empty; one that cannot be
+    /// read is what Brave says.
     fn page(
         item: &Value,
         read: &Result<Option<String>, ToolError>,

@@ -1,7 +1,7 @@
 //! The tools of this crate as a file asks for them: a name and its settings.
 //!
-//! Keys are never written in a file: a setting names the variable that holds one. Services are reached when a tool is first
-//! used, so that a file can be checked without them.
+//! Keys are never written in a file: a setting names the variable that holds one. Services are reached when a
+//! tool is first used, so that a file can be checked without them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl DataTools {
         DataTools { folder: folder.into(), variables: Arc::new(variables) }
     }
 
-    /// The tool of that name; `None` when it is none of [these](Self::NAMES).
+    /// The tool of that name; `None` when it is not one of [these](Self::NAMES).
     pub fn tool(&self, name: &str, config: &Value) -> Option<Result<ToolDef, ToolError>> {
         Some(match name {
             #[cfg(feature = "sql")]

@@ -44,8 +44,8 @@ fn document((number, line): (usize, &str)) -> Result<Document, ToolError> {
     Ok(Document { text, metadata })
 }
 
-/// Cuts documents into chunks of `size` tokens (384 is usual), each beginning `stride` tokens after the one before, and
-/// stores their vectors.
+/// Cuts documents into chunks of `size` tokens (384 is usual), each beginning `stride` tokens after the one
+/// before, and stores their vectors.
 pub async fn embed_and_store(
     documents: &[Document],
     (size, stride): (usize, usize),

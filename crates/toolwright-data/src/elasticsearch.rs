@@ -20,8 +20,8 @@ pub struct Elasticsearch {
 }
 
 impl Elasticsearch {
-    /// An index of the server at `address` (for Elastic Cloud see [`cloud_address`]), with an API key and its id. The index
-    /// must exist, and its documents must have a field `text`.
+    /// An index of the server at `address` (for Elastic Cloud see [`cloud_address`]), with an API key and its
+    /// id. The index must exist, and its documents must have a field `text`.
     pub async fn connect(
         address: impl Into<Address>,
         key_id: &str,

@@ -1,8 +1,8 @@
 //! Tools that look things up elsewhere: SQL databases, search engines, vector stores.
 //!
-//! A search engine is anything that implements [`Search`]; [`search_tool`] makes a tool of it. There are [`Brave`],
-//! [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a [`VectorStore`]. [`Database`] runs the
-//! SQL that a model writes on SQLite.
+//! A search engine is anything that implements [`Search`]; [`search_tool`] makes a tool of it. There are
+//! [`Brave`], [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a
+//! [`VectorStore`]. [`Database`] runs the SQL that a model writes on SQLite.
 //!
 //! ```
 //! # #[cfg(feature = "sql")] {
@@ -42,6 +42,6 @@ pub use pinecone::Pinecone;
 pub use search::{Search, SearchResult, format_search_results, search_tool};
 #[cfg(feature = "sql")]
 pub use sql::{Cell, Database, Rows};
-pub use tokens::{Tokenizer, Words, chunks, truncate};
+pub use tokens::{Tokenizer, WordTokenizer, chunks, truncate};
 pub use vector::{Embedder, Embedding, MemoryStore, VectorSearch, VectorStore};
 pub use wikipedia::Wikipedia;

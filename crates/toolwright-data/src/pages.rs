@@ -19,8 +19,8 @@ const MAX_PAGE: usize = 4 << 20;
 /// The longest a page may take.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Pages of the web. Addresses come from search engines, so only the public internet is reached; each redirect is
-/// checked the same way.
+/// Pages of the web. Addresses come from search engines, so only the public internet is reached; each
+/// redirect is checked the same way.
 #[derive(Debug)]
 pub struct WebPages {
     client: Client,

@@ -1,7 +1,7 @@
 //! SQL that a model writes, run on SQLite.
 //!
-//! The file that is open is all there is: no other file can be attached, no extension loaded. A statement ends when its
-//! call does.
+//! The file that is open is all there is: no other file can be attached, no extension loaded. A statement
+//! ends when its call does.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

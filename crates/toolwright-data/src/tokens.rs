@@ -6,15 +6,15 @@ pub trait Tokenizer: Send + Sync {
     fn split<'t>(&self, text: &'t str) -> Vec<&'t str>;
 }
 
-/// A rule of thumb that needs no vocabulary: a word with the space before it, a number, or a run of signs is a token.
-/// Tokenizers with a vocabulary split rare words further, so they count a little more.
+/// A rule of thumb that needs no vocabulary: a word with the space before it, a number, or a run of signs is
+/// a token. Tokenizers with a vocabulary split rare words further, so they count a little more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Words;
+pub struct WordTokenizer;
 
 /// The longest token, in characters: text without spaces is cut too.
 const LONGEST: usize = 16;
 
-impl Tokenizer for Words {
+impl Tokenizer for WordTokenizer {
     fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut tokens = Vec::new();
         let mut rest = text;
@@ -65,7 +65,8 @@ pub fn truncate<'t>(tokenizer: &dyn Tokenizer, text: &'t str, most: usize) -> &'
     text.get(..length).unwrap_or(text).trim()
 }
 
-/// A text in chunks of `size` tokens, each beginning `stride` tokens after the one before. Nothing when either is zero.
+/// A text in chunks of `size` tokens, each beginning `stride` tokens after the one before. Nothing when
+/// either is zero.
 pub fn chunks(tokenizer: &dyn Tokenizer, text: &str, size: usize, stride: usize) -> Vec<String> {
     if size == 0 || stride == 0 {
         return Vec::new();
@@ -91,17 +92,17 @@ mod tests {
             ("\u{3000}é", &["\u{3000}", "é"]),
             ("", &[]),
         ] {
-            assert_eq!(Words.split(text), wanted, "{text:?}");
-            assert_eq!(Words.split(text).concat(), text);
+            assert_eq!(WordTokenizer.split(text), wanted, "{text:?}");
+            assert_eq!(WordTokenizer.split(text).concat(), text);
         }
     }
 
     #[test]
     fn chunks_overlap_by_the_stride() {
         let text = "This is a test.";
-        assert_eq!(chunks(&Words, text, 2, 2), ["This is", " a test", "."]);
-        assert_eq!(chunks(&Words, text, 3, 2), ["This is a", " a test.", "."]);
-        assert_eq!(chunks(&Words, text, 0, 0), Vec::<String>::new());
-        assert_eq!(truncate(&Words, text, 3), "This is a");
+        assert_eq!(chunks(&WordTokenizer, text, 2, 2), ["This is", " a test", "."]);
+        assert_eq!(chunks(&WordTokenizer, text, 3, 2), ["This is a", " a test.", "."]);
+        assert_eq!(chunks(&WordTokenizer, text, 0, 0), Vec::<String>::new());
+        assert_eq!(truncate(&WordTokenizer, text, 3), "This is a");
     }
 }

@@ -41,7 +41,8 @@ pub struct VectorSearch {
 }
 
 impl VectorSearch {
-    /// Searches `store` for what `embedder` makes of a query. Both must be those that the store was filled with.
+    /// Searches `store` for what `embedder` makes of a query. Both must be those that the store was filled
+    /// with.
     pub fn new(embedder: Arc<dyn Embedder>, store: Arc<dyn VectorStore>) -> Self {
         VectorSearch { embedder, store }
     }

@@ -7,7 +7,7 @@ use toolwright_core::{BoxFuture, ToolDef, ToolError};
 
 use crate::api::{Address, Api};
 use crate::search::{Search, SearchResult, described, search_tool};
-use crate::tokens::{Tokenizer, Words, truncate};
+use crate::tokens::{Tokenizer, WordTokenizer, truncate};
 
 /// The English Wikipedia.
 pub(crate) const ENGLISH: &str = "https://en.wikipedia.org";
@@ -27,7 +27,11 @@ impl Wikipedia {
 
     /// Another wiki that runs MediaWiki, by its address.
     pub fn at(address: impl Into<Address>) -> Result<Self, ToolError> {
-        Ok(Wikipedia { api: Api::new(&address.into(), None)?, tokenizer: Arc::new(Words), most_tokens: 5000 })
+        Ok(Wikipedia {
+            api: Api::new(&address.into(), None)?,
+            tokenizer: Arc::new(WordTokenizer),
+            most_tokens: 5000,
+        })
     }
 
     /// Cuts articles to so many tokens (5000).

@@ -1,5 +1,5 @@
 //! The tree the parser builds and `resolve` completes in place: names become slots of a frame, loops learn
-//! their cost. The evaluator walks this same tree, so nodes are small and hold what it needs at hand.
+//! their cost. The evaluator walks this same tree, so nodes are small and hold what it needs.
 
 use std::sync::Arc;
 
@@ -132,7 +132,8 @@ impl CompareOp {
 }
 
 pub(crate) struct Binary {
-    /// There when it is made of variables and numbers only, so that trying it as machine arithmetic costs nothing.
+    /// There when it is made of variables and numbers only, so that trying it as machine arithmetic costs
+    /// nothing.
     pub(crate) quick: Option<Operands>,
     pub(crate) op: BinaryOp,
     pub(crate) left: Expr,

@@ -135,7 +135,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// The name of the field of [`Limits`](crate::Limits) that was reached.
+    /// The name of the field of [`EvalLimits`](crate::EvalLimits) that was reached.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -209,7 +209,7 @@ impl Error {
     pub fn render(&self, source: &str) -> String {
         let mut out = format!("error: {}", self.message());
         if let Some(span) = self.span() {
-            let place = Place::find(source, span);
+            let place = SourceLine::find(source, span);
             out.push_str(&format!("\n  --> {}:{}\n", place.line, place.column));
             let gutter = " ".repeat(place.line.to_string().len());
             out.push_str(&format!("{} | {}\n", place.line, place.text));
@@ -300,7 +300,7 @@ impl Error {
     }
 }
 
-/// Messages may quote data; a megabyte of it helps nobody (and may hold a secret).
+/// Messages may quote data; a megabyte of it is unreadable and may hold a secret.
 const MESSAGE_CAP: usize = 400;
 
 fn bounded(message: Cow<'static, str>) -> Cow<'static, str> {
@@ -339,14 +339,14 @@ impl std::error::Error for Error {
 }
 
 /// Where a span begins, for people: line and column count from one, columns in characters.
-struct Place<'a> {
+struct SourceLine<'a> {
     line: usize,
     column: usize,
     text: &'a str,
     width: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SourceLine<'a> {
     fn find(source: &'a str, span: Span) -> Self {
         let start = floor_boundary(source, span.start as usize);
         let end = floor_boundary(source, span.end as usize).max(start);
@@ -357,7 +357,7 @@ impl<'a> Place<'a> {
         let line_end = line_start + text.len();
         let width =
             source.get(start..end.min(line_end).max(start)).unwrap_or_default().chars().count().max(1);
-        Place { line: before.matches('\n').count() + 1, column, text, width }
+        SourceLine { line: before.matches('\n').count() + 1, column, text, width }
     }
 }
 

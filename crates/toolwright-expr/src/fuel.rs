@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, LimitKind};
 /// Bounds of one evaluation. The defaults leave room for anything a person writes by hand and end abuse
 /// within a tenth of a second and 64 MiB.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct EvalLimits {
     /// Units of work: about one for each operator, call or loop round, more for work on long data.
     pub steps: u64,
     /// Bytes allocated in total, counted before they are allocated and never given back.
@@ -27,7 +27,7 @@ pub struct Limits {
     pub deadline: Option<Instant>,
 }
 
-impl Default for Limits {
+impl Default for EvalLimits {
     fn default() -> Self {
         Self {
             steps: 2_000_000,
@@ -50,9 +50,9 @@ const OVERHEAD: u64 = 48;
 /// Steps an allocation takes, whatever its size.
 const ALLOCATION: u64 = 6;
 
-/// What is left of [`Limits`] while an evaluation runs.
+/// What is left of [`EvalLimits`] while an evaluation runs.
 pub(crate) struct Fuel<'a> {
-    limits: &'a Limits,
+    limits: &'a EvalLimits,
     slice: u64,
     steps: u64,
     bytes: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Fuel<'a> {
 }
 
 impl<'a> Fuel<'a> {
-    pub(crate) fn new(limits: &'a Limits) -> Self {
+    pub(crate) fn new(limits: &'a EvalLimits) -> Self {
         Self { limits, slice: 0, steps: limits.steps, bytes: limits.bytes, depth: 0 }
     }
 
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn steps_run_out_exactly_once_spent() {
-        let limits = Limits { steps: 5_000, ..Limits::default() };
+        let limits = EvalLimits { steps: 5_000, ..EvalLimits::default() };
         let mut fuel = Fuel::new(&limits);
         for _ in 0..5_000 {
             fuel.spend(1).unwrap();
@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn one_large_cost_is_refused_whole() {
-        let limits = Limits { steps: 5_000, ..Limits::default() };
+        let limits = EvalLimits { steps: 5_000, ..EvalLimits::default() };
         assert!(Fuel::new(&limits).spend(5_001).is_err());
         assert!(Fuel::new(&limits).spend(5_000).is_ok());
     }
 
     #[test]
     fn bytes_are_refused_before_they_exist() {
-        let limits = Limits { bytes: 1_000, ..Limits::default() };
+        let limits = EvalLimits { bytes: 1_000, ..EvalLimits::default() };
         let mut fuel = Fuel::new(&limits);
         fuel.allocate(900).unwrap();
         assert_eq!(fuel.allocate(usize::MAX).unwrap_err().limit(), Some(LimitKind::Bytes));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_raised_flag_cancels() {
         let flag = Arc::new(AtomicBool::new(true));
-        let limits = Limits { cancel: Some(flag), ..Limits::default() };
+        let limits = EvalLimits { cancel: Some(flag), ..EvalLimits::default() };
         assert_eq!(Fuel::new(&limits).spend(1).unwrap_err().kind(), ErrorKind::Cancelled);
     }
 }

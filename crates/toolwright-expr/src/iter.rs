@@ -1,5 +1,5 @@
 //! Iterators: what `for` walks over, and the lazy results of `zip`, `map` and their kin. The state is plain
-//! data; whoever can call functions (the evaluator) advances it.
+//! data; the evaluator, which can call functions, advances it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) enum Iter {
     Set(Arc<Vec<Value>>, Set, usize),
     ListReversed(List, usize),
     Values(std::vec::IntoIter<Value>),
-    /// Another iterator or a generator, shared with whoever else holds it.
+    /// Another iterator or a generator, shared with its other holders.
     Shared(Value),
     Zip(Vec<Iter>, bool),
     Enumerate(Box<Iter>, Value),

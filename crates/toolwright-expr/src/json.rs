@@ -1,5 +1,5 @@
-//! JSON both ways: the functions programs call, which follow Python's `json` module, and the conversion to and
-//! from `serde_json`, which refuses rather than loses what JSON cannot hold.
+//! JSON both ways: the functions programs call, which follow Python's `json` module, and the conversion to
+//! and from `serde_json`, which refuses rather than loses what JSON cannot hold.
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -8,12 +8,13 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, LimitKind};
 use crate::eval::Eval;
-use crate::fuel::{Fuel, Limits};
+use crate::fuel::{EvalLimits, Fuel};
 use crate::ops::DICT_ENTRY;
 use crate::ops::sequence::ITEM;
 use crate::value::{Dict, DictMap, Key, ObjectData, Value};
 
-/// The largest document that is made of any value, as it is in memory: about 4,000,000 numbers, or 300,000 objects of two fields.
+/// The largest document that is made of any value, as it is in memory: about 4,000,000 numbers, or 300,000
+/// objects of two fields.
 const LOSSY_BYTES: u64 = 128 << 20;
 /// More steps than a document of that size takes.
 const LOSSY_STEPS: u64 = 64_000_000;
@@ -44,25 +45,26 @@ impl Value {
     /// When the value holds something JSON cannot: NaN, infinity, bytes, functions, integers beyond 64 bits,
     /// keys that are not text, or more than 200 levels.
     pub fn to_json(&self) -> Result<Json, Error> {
-        let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
+        let limits = EvalLimits { depth: MAX_DEPTH, ..EvalLimits::default() };
         to_json(self, &mut Rest::Refused, &mut Fuel::new(&limits))
     }
 
-    /// The value as a JSON document, in which iterators are lists, and what JSON lacks is text, as is what is over 200 levels
-    /// deep: only that, and nothing around it. `limits` are what all its iterators together may spend, and until when.
+    /// The value as a JSON document, in which iterators are lists, and what JSON lacks is text, as is what is
+    /// over 200 levels deep: only that, and nothing around it. `limits` are what all its iterators together
+    /// may spend, and until when.
     ///
     /// # Errors
     /// When an iterator fails or they reach a limit, or the document takes more than 128 MiB of memory
     /// ([`LimitKind::Output`]). A list that holds another many times is small, and its document is not.
-    pub fn to_lossy_json(&self, limits: &Limits) -> Result<Json, Error> {
+    pub fn to_lossy_json(&self, limits: &EvalLimits) -> Result<Json, Error> {
         let (cancel, deadline) = (limits.cancel.clone(), limits.deadline);
-        let own = Limits {
+        let own = EvalLimits {
             depth: MAX_DEPTH,
             steps: LOSSY_STEPS,
             bytes: LOSSY_BYTES,
             cancel,
             deadline,
-            ..Limits::default()
+            ..EvalLimits::default()
         };
         let mut rest = Rest::AsText(Iterators { limits, eval: None, failed: false });
         to_json(self, &mut rest, &mut Fuel::new(&own)).map_err(|error| match (error.limit(), rest) {
@@ -74,11 +76,12 @@ impl Value {
         })
     }
 
-    /// Reads JSON as `parse_json` of the language does: integers have any size, and numbers beyond the floats are infinite.
+    /// Reads JSON as `parse_json` of the language does: integers have any size, and numbers beyond the floats
+    /// are infinite.
     ///
     /// # Errors
     /// When the text is no JSON, which says where, or holds more than the limits allow.
-    pub fn parse_json(text: &str, limits: &Limits) -> Result<Value, Error> {
+    pub fn parse_json(text: &str, limits: &EvalLimits) -> Result<Value, Error> {
         parse(text, &mut Fuel::new(limits))
     }
 
@@ -87,7 +90,7 @@ impl Value {
     /// # Errors
     /// As [`to_json`](Self::to_json), but for the integers; they have up to 4300 digits.
     pub fn json_text(&self) -> Result<String, Error> {
-        let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
+        let limits = EvalLimits { depth: MAX_DEPTH, ..EvalLimits::default() };
         let fuel = &mut Fuel::new(&limits);
         let mut printer = Printer { out: String::new(), style: Style::Strict, level: 0, fuel };
         printer.value(self)?;
@@ -95,7 +98,7 @@ impl Value {
     }
 }
 
-/// As [`Value::from_json`], for a document nobody else needs: long texts are taken over rather than copied.
+/// Like [`Value::from_json`], but consumes the document: long texts are moved rather than copied.
 impl From<Json> for Value {
     fn from(json: Json) -> Value {
         match json {
@@ -133,7 +136,7 @@ enum Rest<'l> {
 
 /// The iterators of a document: one evaluation runs them all, so that they share what it may spend.
 struct Iterators<'l> {
-    limits: &'l Limits,
+    limits: &'l EvalLimits,
     /// There once it is needed, which is hardly ever.
     eval: Option<Box<Eval<'l>>>,
     failed: bool,
@@ -376,7 +379,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// What is none of JSON's kinds.
+    /// A value without a JSON type.
     fn as_text(&mut self, value: &Value) -> Result<(), Error> {
         if self.style == Style::Strict {
             let json = to_json(value, &mut Rest::Refused, self.fuel)?;
@@ -726,11 +729,11 @@ mod tests {
     #[test]
     fn integers_of_any_size_are_read_and_written() {
         let text = r#"{"b":[123456789012345678901234567890,-3,1.5,true,null],"a":"é\n"}"#;
-        let value = Value::parse_json(text, &Limits::default()).unwrap();
+        let value = Value::parse_json(text, &EvalLimits::default()).unwrap();
         assert_eq!(value.json_text().unwrap(), text);
-        let beyond = Value::parse_json("1e400", &Limits::default()).unwrap();
+        let beyond = Value::parse_json("1e400", &EvalLimits::default()).unwrap();
         assert!(beyond.json_text().is_err());
-        let error = Value::parse_json("{\n  \"a\": ,}", &Limits::default()).unwrap_err();
+        let error = Value::parse_json("{\n  \"a\": ,}", &EvalLimits::default()).unwrap_err();
         assert_eq!(error.message(), "Expecting value: line 2 column 8 (char 9)");
     }
 
@@ -746,7 +749,7 @@ mod tests {
     fn only_what_json_lacks_becomes_text() {
         let lossy = |source: &str| {
             let program = crate::Program::compile(source).unwrap();
-            program.evaluate(&(), &Limits::default()).unwrap().to_lossy_json(&Limits::default())
+            program.evaluate(&(), &EvalLimits::default()).unwrap().to_lossy_json(&EvalLimits::default())
         };
         let fits = "'s': struct(a=1), 'r': range(2), 'k': {'x': 1}.keys(), True: 1, 't': {3, 1}";
         let fit = serde_json::json!({"s": {"a": 1}, "r": [0, 1], "k": ["x"], "true": 1, "t": [1, 3]});
@@ -772,16 +775,17 @@ mod tests {
 
     #[test]
     fn the_iterators_of_a_document_run_on_one_account() {
-        let lossy = |source: &str, limits: &Limits| {
+        let lossy = |source: &str, limits: &EvalLimits| {
             let program = crate::Program::compile(source).unwrap();
-            program.evaluate(&(), &Limits::default()).unwrap().to_lossy_json(limits)
+            program.evaluate(&(), &EvalLimits::default()).unwrap().to_lossy_json(limits)
         };
         // Each of them is small enough alone.
         let many = "[(n for n in range(1000) if n < 0) for i in range(1000)]";
-        let error = lossy(many, &Limits::default()).unwrap_err();
+        let error = lossy(many, &EvalLimits::default()).unwrap_err();
         assert_eq!(error.limit(), Some(LimitKind::Steps));
-        assert!(lossy(many, &Limits { steps: 1 << 40, ..Limits::default() }).is_ok());
-        let past = Limits { steps: 1 << 40, deadline: Some(std::time::Instant::now()), ..Limits::default() };
+        assert!(lossy(many, &EvalLimits { steps: 1 << 40, ..EvalLimits::default() }).is_ok());
+        let past =
+            EvalLimits { steps: 1 << 40, deadline: Some(std::time::Instant::now()), ..EvalLimits::default() };
         assert_eq!(lossy(many, &past).unwrap_err().python_class(), "TimeoutError");
     }
 
@@ -789,7 +793,7 @@ mod tests {
     fn documents_of_ordinary_size_are_made() {
         let made = |item: &str, count: usize| {
             let items = vec![Value::from_json(&serde_json::from_str(item).unwrap()); count];
-            let json = Value::list(items).to_lossy_json(&Limits::default()).unwrap();
+            let json = Value::list(items).to_lossy_json(&EvalLimits::default()).unwrap();
             assert_eq!(json.as_array().map(Vec::len), Some(count));
         };
         made("1", 1_000_000);
@@ -799,7 +803,7 @@ mod tests {
 
     #[test]
     fn deep_documents_are_refused() {
-        let limits = Limits::default();
+        let limits = EvalLimits::default();
         let text = "[".repeat(100_000);
         let error = parse(&text, &mut Fuel::new(&limits)).unwrap_err();
         assert_eq!(error.limit(), Some(LimitKind::Depth));

@@ -3,15 +3,15 @@
 //! evaluation is bounded in steps, bytes, depth and output.
 //!
 //! ```
-//! use toolwright_expr::{Limits, Template, Value};
+//! use toolwright_expr::{EvalLimits, Template, Value};
 //!
 //! let template = Template::compile("${user.name} has ${len(items)} items")?;
 //! let user = Value::dict([("name", Value::str("Ann"))]);
 //! let scope = [("user", user), ("items", Value::list(vec![1.into(), 2.into()]))];
-//! let text = template.evaluate(&scope, &Limits::default())?;
+//! let text = template.evaluate(&scope, &EvalLimits::default())?;
 //! assert_eq!(text.as_str(), Some("Ann has 2 items"));
 //!
-//! let error = Template::compile("${usr.name}")?.evaluate(&scope, &Limits::default()).unwrap_err();
+//! let error = Template::compile("${usr.name}")?.evaluate(&scope, &EvalLimits::default()).unwrap_err();
 //! assert_eq!(error.hint(), Some("did you mean `user`?"));
 //! # Ok::<(), toolwright_expr::Error>(())
 //! ```
@@ -39,7 +39,7 @@ mod yaml;
 
 pub use builtins::Builtin;
 pub use error::{Error, ErrorKind, LimitKind, Span};
-pub use fuel::Limits;
+pub use fuel::EvalLimits;
 pub use host::{HostArgs, HostError, HostFunction, NamedFunction, Nested, Scope, Variables};
 pub use program::{Program, Script, ScriptCall, builtin_names, is_builtin, is_usable_name, reference_tables};
 pub use template::{Piece, Template};

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::ast::{Argument, Body, Code, Kind, SlotKind, Stmt, StmtKind, Target};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
-use crate::fuel::Limits;
+use crate::fuel::EvalLimits;
 use crate::host::Scope;
 use crate::lexer::Dialect;
 use crate::parser::Parser;
@@ -34,7 +34,7 @@ impl Program {
     ///
     /// # Errors
     /// When the program fails or reaches a limit; the error points at the place.
-    pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+    pub fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
         let mut eval = Eval::new(&self.code, scope, limits);
         let value = run(&mut eval, &self.code)?;
         check_output(&eval, &value)?;
@@ -100,12 +100,12 @@ impl Script {
         Ok(Script { code: Arc::new(code), calls: calls.into() })
     }
 
-    /// Runs the script. It works on copies of the variables, in which sets and tuples are lists, and iterators in its result are lists:
-    /// what they call may be there only while the script runs.
+    /// Runs the script. It works on copies of the variables, in which sets and tuples are lists, and
+    /// iterators in its result are lists: what they call may be there only while the script runs.
     ///
     /// # Errors
     /// When the script fails, raises, reaches a limit, or leaves neither `result` nor `run()`.
-    pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+    pub fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
         let mut eval = Eval::new(&self.code, scope, limits);
         let Body::Block(statements) = &self.code.body else { return Ok(Value::None) };
         let value = eval.script(&self.code, statements)?;
@@ -213,7 +213,7 @@ pub(crate) fn check_output(eval: &Eval<'_>, value: &Value) -> Result<(), Error> 
 }
 
 /// An evaluation without code of its own, for iterators: they have with them all that they need.
-pub(crate) fn bare(limits: &Limits) -> Result<Eval<'_>, Error> {
+pub(crate) fn bare(limits: &EvalLimits) -> Result<Eval<'_>, Error> {
     static NOTHING: OnceLock<Option<Program>> = OnceLock::new();
     let program = NOTHING.get_or_init(|| Program::compile("None").ok());
     let program = program.as_ref().ok_or_else(|| Error::runtime("`None` does not compile"))?;

@@ -8,7 +8,7 @@ use compact_str::CompactString;
 use crate::ast::{Body, Code, Expr, Kind as ExprKind, Symbol};
 use crate::error::{Error, Span};
 use crate::eval::{Eval, alone};
-use crate::fuel::{Fuel, Limits};
+use crate::fuel::{EvalLimits, Fuel};
 use crate::host::Scope;
 use crate::lexer::{Dialect, MAX_SOURCE, is_word};
 use crate::parser::{Parser, is_allowed_name};
@@ -55,7 +55,8 @@ impl Template {
         Template::read(text, Err)
     }
 
-    /// Compiles what compiles, and gives all errors: the code that has one is left out. For whoever looks for mistakes.
+    /// Compiles all parts that compile and returns every error: for `check`, which reports all of them at
+    /// once.
     pub fn compile_all(text: &str) -> (Template, Vec<Error>) {
         let mut errors = Vec::new();
         let read = Template::read(text, |error| {
@@ -111,7 +112,7 @@ impl Template {
     ///
     /// # Errors
     /// When code in it fails or a limit is reached; the limits hold for the template as a whole.
-    pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+    pub fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
         match &self.kind {
             Kind::Static(text) => Ok(text.clone()),
             Kind::Single(Part::Text(text)) => Ok(Value::str(text.clone())),
@@ -222,7 +223,7 @@ impl Variable {
 
     /// The general way, for a name the scope does not know: a built-in, or an error that says what is near.
     #[cold]
-    fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+    fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
         let expr = Expr { kind: ExprKind::Name(self.name.clone()), span: self.span(), height: 1 };
         let code = resolve::expression(expr)?;
         run(&mut Eval::new(&code, scope, limits), &code)
@@ -232,7 +233,7 @@ impl Variable {
 /// What an expression is likely to need in the text; a guess that saves growing the text step by step.
 const ROOM: usize = 8;
 
-fn mixed(parts: &[Part], scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+fn mixed(parts: &[Part], scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
     let mut fuel = Fuel::new(limits);
     let room: usize =
         parts.iter().map(|part| if let Part::Text(text) = part { text.len() } else { ROOM }).sum();
@@ -301,7 +302,8 @@ fn embedded(text: &str, start: usize) -> Result<(Part, usize), Error> {
     Ok((Part::Code(Arc::new(resolve::expression(expr)?)), end))
 }
 
-/// Code that is one plain name and a closing brace, blanks around it allowed. Anything else is for the parser.
+/// Code that is one plain name and a closing brace, blanks around it allowed. Anything else is for the
+/// parser.
 fn bare_variable(text: &str, from: usize) -> Option<(Part, usize)> {
     let bytes = text.as_bytes();
     let skip = |at: usize, is: fn(&u8) -> bool| {
@@ -346,7 +348,7 @@ mod tests {
 
     fn check(template: &str, wanted: &str) {
         let scope = [("x", Value::Int(1)), ("s", Value::str("a"))];
-        let value = Template::compile(template).unwrap().evaluate(&scope, &Limits::default()).unwrap();
+        let value = Template::compile(template).unwrap().evaluate(&scope, &EvalLimits::default()).unwrap();
         assert_eq!(format!("{value:?}"), wanted, "{template}");
     }
 
@@ -375,7 +377,7 @@ mod tests {
         assert_eq!(error.span(), Some(Span::new(9, 10)));
         let scope = [("x", Value::Int(1))];
         let template = Template::compile("abc ${y}").unwrap();
-        let error = template.evaluate(&scope, &Limits::default()).unwrap_err();
+        let error = template.evaluate(&scope, &EvalLimits::default()).unwrap_err();
         assert_eq!(error.span(), Some(Span::new(6, 7)));
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toolwright_core::schema::{Schema, Strictness};
 use toolwright_core::{Entry, ToolSpec, nearest};
-use toolwright_expr::{Limits, ScriptCall, Span, Value, builtin_names, is_builtin};
+use toolwright_expr::{EvalLimits, ScriptCall, Span, Value, builtin_names, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::cli::CLI_TOOL;
@@ -333,7 +333,9 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            let Ok(value) = json::from_value(&value, &toolwright_expr::Limits::default()) else { continue };
+            let Ok(value) = json::from_value(&value, &toolwright_expr::EvalLimits::default()) else {
+                continue;
+            };
             if let Some(problem) = misfit(entry, name, own, value) {
                 self.add(
                     Severity::Error,
@@ -369,7 +371,7 @@ fn constant_value(snippet: &Snippet) -> Option<Value> {
     if snippet.broken || !snippet.template.references().iter().all(same) {
         return None;
     }
-    let limits = Limits { steps: 20_000, bytes: 1 << 20, ..Limits::default() };
+    let limits = EvalLimits { steps: 20_000, bytes: 1 << 20, ..EvalLimits::default() };
     snippet.template.evaluate(&(), &limits).ok()
 }
 

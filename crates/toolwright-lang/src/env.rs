@@ -1,7 +1,7 @@
 //! `env`: the variables a file declares, where their values come from, and which are secret.
 
 use toolwright_core::Secret;
-use toolwright_expr::{Limits, Value};
+use toolwright_expr::{EvalLimits, Value};
 
 use crate::build::text;
 use crate::diag::Problems;
@@ -94,7 +94,7 @@ fn is_name(name: &str) -> bool {
 fn describe(problems: &mut Problems, node: &Node, visible: &[(String, Value)]) -> Option<String> {
     let snippet = Snippet::compile(problems, node)?;
     let env = Value::dict(visible.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    match snippet.template.evaluate(&[("env", env)], &Limits::default()) {
+    match snippet.template.evaluate(&[("env", env)], &EvalLimits::default()) {
         Ok(value) => Some(value.to_string()),
         Err(error) => {
             template::report(problems, node, &snippet.source, &error);

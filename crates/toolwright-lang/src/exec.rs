@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolwright_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
-use toolwright_expr::{Limits, Scope, Value, Variables};
+use toolwright_expr::{EvalLimits, Scope, Value, Variables};
 
 use crate::blocks::Beside;
 use crate::error;
@@ -21,12 +21,12 @@ pub struct FlowLimits {
     /// Bytes of results that loops and variables keep, roughly counted.
     pub bytes: u64,
     /// What each expression may spend.
-    pub expression: Limits,
+    pub expression: EvalLimits,
 }
 
 impl Default for FlowLimits {
     fn default() -> Self {
-        FlowLimits { statements: 1_000_000, bytes: 256 << 20, expression: Limits::default() }
+        FlowLimits { statements: 1_000_000, bytes: 256 << 20, expression: EvalLimits::default() }
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Flow<'f> {
     pub(crate) context: &'f ToolContext,
     pub(crate) globals: &'f Globals,
     pub(crate) lent: Option<&'f Lent>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: EvalLimits,
     /// Pictures and files beside the values of called tools.
     pub(crate) beside: Beside,
     statements: AtomicU64,
@@ -177,7 +177,7 @@ impl<'f> Flow<'f> {
             context,
             globals,
             lent,
-            limits: Limits { deadline, ..limits.expression.clone() },
+            limits: EvalLimits { deadline, ..limits.expression.clone() },
             beside: Beside::default(),
             statements: AtomicU64::new(limits.statements),
             bytes: AtomicU64::new(limits.bytes),

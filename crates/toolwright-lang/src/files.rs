@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use toolwright_expr::{Limits, Value};
+use toolwright_expr::{EvalLimits, Value};
 
 use crate::diag::{Place, Problems, Severity};
 use crate::host::Host;
@@ -179,7 +179,7 @@ impl Include for Loader {
                 node.map(|node| node.data)
             }
             Some("json") => {
-                let limits = Limits { steps: u64::MAX, bytes: MAX_JSON_BYTES, ..Limits::default() };
+                let limits = EvalLimits { steps: u64::MAX, bytes: MAX_JSON_BYTES, ..EvalLimits::default() };
                 let value = match Value::parse_json(&text, &limits) {
                     Ok(value) => value,
                     Err(error) if error.limit().is_some() => return fail(problems, error.message()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use toolwright_core::{CallNote, Patterns, ToolContext};
-use toolwright_expr::{Limits, Value};
+use toolwright_expr::{EvalLimits, Value};
 
 use crate::template::Snippet;
 
@@ -52,7 +52,7 @@ impl Hint {
                     .flatten()
                     .map(|(name, value)| (name.as_str(), Value::from_json(value)))
                     .collect();
-                let value = snippet.template.evaluate(&variables.as_slice(), &Limits::default()).ok()?;
+                let value = snippet.template.evaluate(&variables.as_slice(), &EvalLimits::default()).ok()?;
                 Some(value.to_string().trim().to_owned())
             }
         }

@@ -1,11 +1,11 @@
 //! Values on their way out of a flow. Tools speak JSON; what JSON lacks leaves as text, as llm-workers prints it.
 
 use serde_json::Value as Json;
-use toolwright_expr::{Error, Limits, Value};
+use toolwright_expr::{Error, EvalLimits, Value};
 
 /// The value as JSON. Tuples, sets and iterators become lists, structs objects; NaN, bytes, functions and large integers text.
 /// An iterator is used up by it; `limits` are for all of them together, as for one expression.
-pub(crate) fn from_value(value: &Value, limits: &Limits) -> Result<Json, Error> {
+pub(crate) fn from_value(value: &Value, limits: &EvalLimits) -> Result<Json, Error> {
     Ok(match value {
         Value::None => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
@@ -23,7 +23,7 @@ mod tests {
     use toolwright_expr::Program;
 
     fn json_of(source: &str) -> Result<Json, ToolError> {
-        let limits = Limits::default();
+        let limits = EvalLimits::default();
         let json = from_value(&Program::compile(source).unwrap().evaluate(&(), &limits).unwrap(), &limits);
         json.map_err(|error| crate::error::stays(error, None))
     }

@@ -106,7 +106,7 @@ enum Goes {
 pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -> IndexMap<String, Server> {
     let mut servers = IndexMap::new();
     let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return servers };
-    let limits = toolwright_expr::Limits::default();
+    let limits = toolwright_expr::EvalLimits::default();
     for (name, node) in entries {
         if let Some(server) = server(problems, node, globals, &limits) {
             servers.insert(name.key_text(), server);
@@ -119,7 +119,7 @@ fn server(
     problems: &mut Problems,
     node: &Node,
     globals: &Globals,
-    limits: &toolwright_expr::Limits,
+    limits: &toolwright_expr::EvalLimits,
 ) -> Option<Server> {
     let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
         let document = Document::compile(problems, node);

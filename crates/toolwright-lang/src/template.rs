@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use toolwright_core::{ToolError, nearest};
-use toolwright_expr::{Limits, Program, Scope, Span, Template, Value, Variables, builtin_names, is_builtin};
+use toolwright_expr::{
+    EvalLimits, Program, Scope, Span, Template, Value, Variables, builtin_names, is_builtin,
+};
 
 use crate::diag::{Place, Problems, Severity};
 use crate::error;
@@ -38,7 +40,7 @@ impl Snippet {
         Some(Snippet { template, source, place: node.place, origin, broken: !errors.is_empty() })
     }
 
-    pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, ToolError> {
+    pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, ToolError> {
         self.template.evaluate(scope, limits).map_err(|error| self.failed(error))
     }
 
@@ -143,7 +145,7 @@ impl Document {
     }
 
     /// The value, with every template evaluated. Lists and maps are new each time: a flow may change them.
-    pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, ToolError> {
+    pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, ToolError> {
         match self {
             Document::Fixed(value) => Ok(value.clone()),
             Document::Template(snippet) => snippet.evaluate(scope, limits),
@@ -171,7 +173,7 @@ impl Document {
 
     /// The value when there is no code in it.
     pub(crate) fn fixed(&self) -> Option<Value> {
-        self.is_fixed().then(|| self.evaluate(&(), &Limits::default()).ok()).flatten()
+        self.is_fixed().then(|| self.evaluate(&(), &EvalLimits::default()).ok()).flatten()
     }
 
     pub(crate) fn is_fixed(&self) -> bool {
@@ -227,7 +229,7 @@ pub(crate) fn dict(pairs: Vec<(Value, Value)>) -> Result<Value, ToolError> {
 /// The elements of any value Python can walk over; `None` for texts and everything else that is one value.
 pub(crate) fn elements(
     value: &Value,
-    limits: &Limits,
+    limits: &EvalLimits,
 ) -> Result<Option<Arc<Vec<Value>>>, toolwright_expr::Error> {
     match value {
         Value::List(list) => Ok(Some(list.snapshot())),
@@ -262,7 +264,7 @@ pub(crate) fn truth(value: &Value) -> bool {
 }
 
 fn ask(program: &Program, x: Value) -> Result<Value, toolwright_expr::Error> {
-    program.evaluate(&[("x", x)], &Limits::default())
+    program.evaluate(&[("x", x)], &EvalLimits::default())
 }
 
 #[expect(clippy::unwrap_used, reason = "the programs are constants, and tests compile them")]
@@ -284,11 +286,11 @@ mod tests {
     use super::*;
 
     fn value(source: &str) -> Value {
-        Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap()
+        Program::compile(source).unwrap().evaluate(&(), &EvalLimits::default()).unwrap()
     }
 
     fn walked(source: &str) -> Option<usize> {
-        elements(&value(source), &Limits::default()).unwrap().map(|items| items.len())
+        elements(&value(source), &EvalLimits::default()).unwrap().map(|items| items.len())
     }
 
     #[test]

@@ -19,9 +19,9 @@
 //! # Ok::<(), toolwright_core::ToolsetError>(())
 //! ```
 //!
-//! One use of a macro passes through three modules: `parse` reads tokens into our own types, `check` collects every mistake
-//! with its place, `expand` writes the code. On a mistake the items are still written, so that one mistake makes one
-//! message.
+//! One use of a macro passes through three modules: `parse` reads tokens into our own types, `check` collects
+//! every mistake with its place, `expand` writes the code. On a mistake the items are still written, so that
+//! one mistake makes one message.
 
 mod check;
 mod expand;

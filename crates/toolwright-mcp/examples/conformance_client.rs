@@ -1,7 +1,7 @@
 //! A client that does what MCP's conformance suite asks of clients. `cargo xtask conformance` runs it.
 //!
-//! The suite gives the address of its server as the last argument, and the name of the scenario and what goes with it
-//! in `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_CONTEXT`.
+//! The suite gives the address of its server as the last argument, and the name of the scenario and what goes
+//! with it in `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_CONTEXT`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,12 +66,12 @@ async fn play(client: &Client, scenario: &str, context: &Value) -> Result<(), Fa
             client.list_tools().await?;
         }
     }
-    if client.greeting().capabilities.get("resources").is_some() {
+    if client.info().capabilities.get("resources").is_some() {
         for resource in client.list_resources().await? {
             client.read_resource(&resource.uri).await?;
         }
     }
-    if client.greeting().capabilities.get("prompts").is_some() {
+    if client.info().capabilities.get("prompts").is_some() {
         for prompt in client.list_prompts().await? {
             client.get_prompt(&prompt.name, Map::new()).await?;
         }

@@ -1,8 +1,10 @@
 //! MCP's results and ours, each way.
 //!
-//! From a server: text, images, sounds, embedded resources, links and structured content each become one of our
-//! blocks; a kind this crate does not know is kept as JSON, and what our blocks have no place for is `extras`. To a client:
-//! what MCP has no word for travels in `_meta`.
+//! From a server: text, images, sounds, embedded resources, links and structured content each become one of
+//! our blocks; an unknown kind is kept as JSON. Members that our blocks have no place for (the audience of a
+//! block, its `_meta`, the size of a link, the media type of an embedded text) travel in the `extras` of the
+//! result, which no model is sent, and come out again where the result is served. To a client: what MCP has
+//! no member for travels in `_meta`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,31 +14,43 @@ use toolwright_core::{
     Citation, Content, ErrorInfo, ErrorKind, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec,
 };
 
-use crate::extras;
-use crate::protocol::{CITATIONS_KEY, CallResult, METADATA_KEY, is_object_schema, wrapped_schema};
+use crate::protocol::{
+    AudioBlock, CITATIONS_KEY, CallAnswer, CallResult, ContentBlock, EmbeddedResource, ImageBlock, LinkBlock,
+    METADATA_KEY, ResourceBlock, TextBlock, is_object_schema, wrapped_schema,
+};
 
-/// How many blocks of a result are read.
+/// The most blocks of a result that are read.
 const MAX_BLOCKS: usize = 10_000;
 
-/// What a server's answer to `tools/call` means: an output, or the tool's own error.
-pub(crate) fn read_result(result: Value) -> Result<ToolOutput, ToolError> {
-    let result: CallResult = serde_json::from_value(result)
-        .map_err(|error| ToolError::new(format!("the server's result is not one: {error}")))?;
-    if let Some(kind) = &result.result_type
-        && kind != "complete"
-    {
+/// The prefix of the protocol's own keys in `_meta`.
+const RESERVED: &str = "io.modelcontextprotocol/";
+
+/// The address of an embedded file that has none of its own.
+const RESOURCE_SCHEME: &str = "toolwright:///";
+
+/// Reads a server's answer to `tools/call`: an output, or the tool's own error.
+pub(crate) fn read_result(answer: Value) -> Result<ToolOutput, ToolError> {
+    let answer = CallAnswer::read(answer)
+        .map_err(|problem| ToolError::new(format!("the server's result is not a tool result: {problem}")))?;
+    if let Some(kind) = &answer.other_type {
         return Err(ToolError::new(format!("the server asks for `{kind}`, which is not offered to it")));
     }
-    let mut content = result.content;
+    let mut content = answer.content;
     content.truncate(MAX_BLOCKS);
-    let extras = extras::read(&content, &result.meta);
-    let mut output = ToolOutput::blocks(content.into_iter().map(read_block));
-    output.extras = extras;
-    output.structured = result.structured_content;
-    if let Some(Value::Object(metadata)) = result.meta.get(METADATA_KEY) {
+    let (blocks, beside): (Vec<Content>, Vec<Value>) = content.into_iter().map(read_parts).unzip();
+    let mut output = ToolOutput::blocks(blocks);
+    let meta = own(&answer.meta);
+    if !meta.is_empty() {
+        output.extras.insert("_meta".to_owned(), meta.into());
+    }
+    if !beside.iter().all(Value::is_null) {
+        output.extras.insert("content".to_owned(), beside.into());
+    }
+    output.structured = answer.structured_content;
+    if let Some(Value::Object(metadata)) = answer.meta.get(METADATA_KEY) {
         output.metadata = metadata.clone();
     }
-    if result.is_error {
+    if answer.is_error {
         return Err(read_error(output));
     }
     if output.content.is_empty()
@@ -47,11 +61,11 @@ pub(crate) fn read_result(result: Value) -> Result<ToolOutput, ToolError> {
     Ok(output)
 }
 
-/// The text of the error is what the server wrote; anything that is not text stays with it as partial output.
+/// The text of the error is what the server wrote; other blocks stay with it as partial output.
 fn read_error(output: ToolOutput) -> ToolError {
     let texts: Vec<_> = output.content.iter().filter_map(Content::as_text).collect();
     let message = match texts.join("\n\n") {
-        empty if empty.is_empty() => "the tool failed and did not say why".to_owned(),
+        empty if empty.is_empty() => "the tool failed without a message".to_owned(),
         message => message,
     };
     let rest: Vec<Content> =
@@ -60,106 +74,160 @@ fn read_error(output: ToolOutput) -> ToolError {
     if rest.is_empty() { error } else { error.with_partial(ToolOutput::blocks(rest)) }
 }
 
+/// Reads one block of content.
 pub(crate) fn read_block(block: Value) -> Content {
-    let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
-    let media = |data: String| Media {
-        source: MediaSource::Data(data),
-        mime_type: text("mimeType").unwrap_or_else(|| "application/octet-stream".to_owned()),
+    read_parts(block).0
+}
+
+/// Reads one block, and the members for which our block has no place; `null` when there are none.
+fn read_parts(block: Value) -> (Content, Value) {
+    match ContentBlock::read(block) {
+        Err(block) => (Content::json(block), Value::Null),
+        Ok(block) => {
+            let (content, beside) = content(block);
+            (content, if beside.is_empty() { Value::Null } else { beside.into() })
+        }
+    }
+}
+
+/// Our block and the members beside it.
+fn content(block: ContentBlock) -> (Content, Map<String, Value>) {
+    let media = |block: ImageBlock| Media {
+        source: MediaSource::Data(block.data),
+        mime_type: block.mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
         name: None,
         detail: None,
     };
-    let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
-    let read = match kind {
-        "text" => text("text").map(|text| Content::Text { text, citations: citations(&block) }),
-        "image" => text("data").map(|data| Content::Image(media(data))),
-        "audio" => text("data").map(|data| Content::Audio(media(data))),
-        "resource" => block.get("resource").and_then(read_resource),
-        "resource_link" => text("uri").map(|uri| Content::ResourceLink {
-            name: text("name").unwrap_or_else(|| uri.clone()),
-            uri,
-            description: text("description"),
-            mime_type: text("mimeType"),
-        }),
-        _ => None,
-    };
-    read.unwrap_or_else(|| Content::json(block.clone()))
+    match block {
+        ContentBlock::Text(TextBlock { text, mut beside }) => {
+            let citations = citations(&beside);
+            keep_own(&mut beside);
+            (Content::Text { text, citations }, beside)
+        }
+        ContentBlock::Image(mut block) => {
+            let mut beside = std::mem::take(&mut block.beside);
+            keep_own(&mut beside);
+            (Content::Image(media(block)), beside)
+        }
+        ContentBlock::Audio(mut block) => {
+            let mut beside = std::mem::take(&mut block.beside);
+            keep_own(&mut beside);
+            (Content::Audio(media(block)), beside)
+        }
+        ContentBlock::Resource(ResourceBlock { mut resource, mut beside }) => {
+            let (text, blob) = (resource.text.take(), resource.blob.take());
+            let about = serde_json::to_value(&resource).unwrap_or_default();
+            keep_own(&mut beside);
+            beside.insert("resource".to_owned(), about);
+            (embedded(resource, text, blob.unwrap_or_default()), beside)
+        }
+        ContentBlock::ResourceLink(link) => {
+            let LinkBlock { uri, name, description, mime_type, mut beside } = link;
+            keep_own(&mut beside);
+            let name = name.unwrap_or_else(|| uri.clone());
+            (Content::ResourceLink { uri, name, description, mime_type }, beside)
+        }
+    }
 }
 
-/// An embedded resource. Text stays readable and keeps its address as a citation.
-fn read_resource(resource: &Value) -> Option<Content> {
-    let member = |key: &str| resource.get(key).and_then(Value::as_str).map(str::to_owned);
-    let uri = member("uri")?;
-    if let Some(text) = member("text")
-        && let Some(name) = uri.strip_prefix(RESOURCE_SCHEME)
-    {
-        // A text file of ours stays a file.
-        let mime_type = member("mimeType").unwrap_or_else(|| "text/plain".to_owned());
-        return Some(Content::document(mime_type, name, text.as_bytes()));
+/// An embedded resource. Text stays readable and keeps its address as a citation; a text file of ours stays a
+/// file.
+fn embedded(resource: EmbeddedResource, text: Option<String>, blob: String) -> Content {
+    let EmbeddedResource { uri, mime_type, beside, .. } = resource;
+    if let Some(text) = text {
+        if let Some(name) = uri.strip_prefix(RESOURCE_SCHEME) {
+            let mime_type = mime_type.unwrap_or_else(|| "text/plain".to_owned());
+            return Content::document(mime_type, name, text.as_bytes());
+        }
+        let title = beside.get("name").and_then(Value::as_str).map(str::to_owned);
+        return Content::Text { text, citations: vec![Citation { url: uri, title, quote: None }] };
     }
-    if let Some(text) = member("text") {
-        let citations = vec![Citation { url: uri, title: member("name"), quote: None }];
-        return Some(Content::Text { text, citations });
-    }
-    let mime_type = member("mimeType").unwrap_or_else(|| "application/octet-stream".to_owned());
     let name = uri.strip_prefix(RESOURCE_SCHEME).map_or(uri.clone(), str::to_owned);
     let media = Media {
-        source: MediaSource::Data(member("blob")?),
+        source: MediaSource::Data(blob),
         name: (!name.is_empty()).then_some(name),
         detail: None,
-        mime_type,
+        mime_type: mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
     };
-    Some(match media.mime_type.split('/').next() {
+    match media.mime_type.split('/').next() {
         Some("image") => Content::Image(media),
         Some("audio") => Content::Audio(media),
         Some("video") => Content::Video(media),
         _ => Content::Document(media),
-    })
+    }
 }
 
-fn citations(block: &Value) -> Vec<Citation> {
-    let found = block.get("_meta").and_then(|meta| meta.get(CITATIONS_KEY));
+fn citations(beside: &Map<String, Value>) -> Vec<Citation> {
+    let found = beside.get("_meta").and_then(|meta| meta.get(CITATIONS_KEY));
     found.and_then(|found| serde_json::from_value(found.clone()).ok()).unwrap_or_default()
 }
 
-/// The address of an embedded file that has none of its own.
-const RESOURCE_SCHEME: &str = "toolwright:///";
-
-/// The answer to `tools/call` for one of our results.
-pub(crate) fn write_result(result: ToolResult, spec: &ToolSpec) -> Value {
-    let structured = structured(&result, spec);
-    let (metadata, extras) = (result.metadata, result.extras.unwrap_or_default());
-    let mut content: Vec<Value> = match extras.get("content") {
-        None => result.content.into_iter().map(write_block).collect(),
-        Some(_) => {
-            let mut content: Vec<Value> = result.content.iter().cloned().map(write_block).collect();
-            extras::write(&extras, &result.content, &mut content);
-            content
-        }
-    };
-    let failed = result.error.is_some();
-    if let Some(error) = &result.error {
-        content.push(json!({"type": "text", "text": error.to_json().to_string()}));
+/// Reduces the `_meta` of a block to the members that are neither ours nor the protocol's.
+fn keep_own(beside: &mut Map<String, Value>) {
+    if let Some(Value::Object(meta)) = beside.get("_meta") {
+        let meta = own(meta);
+        match meta.is_empty() {
+            true => beside.shift_remove("_meta"),
+            false => beside.insert("_meta".to_owned(), meta.into()),
+        };
     }
-    let mut answer = json!({"content": content, "isError": failed});
-    if let Value::Object(members) = &mut answer {
-        if let Some(structured) = structured
-            && !failed
-        {
-            members.insert("structuredContent".to_owned(), structured);
-        }
-        let mut meta = extras.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default();
-        if !metadata.is_empty() {
-            meta.insert(METADATA_KEY.to_owned(), metadata.into());
-        }
-        if !meta.is_empty() {
-            members.insert("_meta".to_owned(), meta.into());
-        }
-    }
-    answer
 }
 
-/// Makes an error of a result that was cut, when the output schema promises what is no longer there: clients refuse an answer that
-/// breaks the promise, and would not see what is left of it.
+/// The members of `_meta` that are neither ours nor the protocol's.
+fn own(meta: &Map<String, Value>) -> Map<String, Value> {
+    let foreign = |key: &str| key != METADATA_KEY && key != CITATIONS_KEY && !key.starts_with(RESERVED);
+    meta.iter().filter(|(key, _)| foreign(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// The icons and `_meta` of a listed tool. Entries that point to pages of the server for a client to show are
+/// left out: they are not served on, and nobody has approved them.
+pub(crate) fn tool_extras(icons: Option<Value>, meta: Option<Value>) -> Map<String, Value> {
+    let icons = icons.filter(|icons| icons.as_array().is_some_and(|icons| !icons.is_empty()));
+    let mut meta = meta.as_ref().and_then(Value::as_object).map(own).unwrap_or_default();
+    meta.retain(|_, value| !names_page(value));
+    let meta = Some(meta).filter(|meta| !meta.is_empty());
+    let icons = icons.map(|icons| ("icons".to_owned(), icons));
+    icons.into_iter().chain(meta.map(|meta| ("_meta".to_owned(), meta.into()))).collect()
+}
+
+/// True when the address of a page is somewhere in the value.
+fn names_page(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.starts_with("ui://"),
+        Value::Array(items) => items.iter().any(names_page),
+        Value::Object(members) => members.values().any(names_page),
+        _ => false,
+    }
+}
+
+/// The answer to `tools/call` for one of our results, and its `_meta`.
+pub(crate) fn write_result(result: ToolResult, spec: &ToolSpec) -> (CallResult, Map<String, Value>) {
+    let failed = result.error.is_some();
+    let structured_content = structured(&result, spec).filter(|_| !failed);
+    let mut extras = result.extras.map(|extras| *extras).unwrap_or_default();
+    // A result that was shortened has other blocks than the extras were read with.
+    let beside = match extras.remove("content") {
+        Some(Value::Array(beside)) if beside.len() == result.content.len() => beside,
+        _ => Vec::new(),
+    };
+    let beside = beside.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+    let mut content: Vec<ContentBlock> =
+        result.content.into_iter().zip(beside).map(|(block, beside)| write_parts(block, beside)).collect();
+    if let Some(error) = &result.error {
+        content.push(ContentBlock::text(error.to_json().to_string()));
+    }
+    let mut meta = match extras.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    if !result.metadata.is_empty() {
+        meta.insert(METADATA_KEY.to_owned(), result.metadata.into());
+    }
+    (CallResult { content, is_error: failed, structured_content }, meta)
+}
+
+/// Turns a result that was cut into an error, if what is left no longer matches the output schema: clients
+/// refuse such an answer, and would not see what is left of it.
 pub(crate) fn keep_promise(result: &mut ToolResult, spec: &ToolSpec) {
     let (Some(schema), Some(cut), None) = (&spec.output_schema, &result.truncated, &result.error) else {
         return;
@@ -194,56 +262,108 @@ fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
     }
 }
 
-pub(crate) fn write_block(block: Content) -> Value {
-    match block {
-        Content::Text { text, citations } if citations.is_empty() => json!({"type": "text", "text": text}),
-        Content::Text { text, citations } => {
-            json!({"type": "text", "text": text, "_meta": {CITATIONS_KEY: citations}})
-        }
-        Content::Json { value } => json!({"type": "text", "text": value.to_string()}),
-        Content::Image(media) => write_media("image", media),
-        Content::Audio(media) => write_media("audio", media),
-        Content::Video(media) | Content::Document(media) => write_media("resource", media),
-        Content::ResourceLink { uri, name, description, mime_type } => {
-            let mut link = Map::new();
-            link.insert("type".to_owned(), json!("resource_link"));
-            link.insert("uri".to_owned(), uri.into());
-            link.insert("name".to_owned(), name.into());
-            link.extend(description.map(|text| ("description".to_owned(), text.into())));
-            link.extend(mime_type.map(|kind| ("mimeType".to_owned(), kind.into())));
-            link.into()
-        }
-        Content::Reasoning { text, .. } => json!({"type": "text", "text": text}),
-        // A block that is newer than this crate still reaches the client.
-        other => json!({"type": "text", "text": serde_json::to_string(&other).unwrap_or_default()}),
+/// Moves a structured result that no schema asks for into the text, where there are pictures or files beside it: some
+/// clients give their model the structured result alone, and the rest would be lost.
+pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
+    let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
+    if spec.output_schema.is_some() || result.content.iter().all(is_text) {
+        return;
+    }
+    let Some(value) = result.structured_content.take() else { return };
+    let text = value.to_string();
+    let is_said = |block: &ContentBlock| matches!(block, ContentBlock::Text(block) if block.text == text);
+    if !result.content.iter().any(is_said) {
+        result.content.push(ContentBlock::text(text));
     }
 }
 
-fn write_media(kind: &str, media: Media) -> Value {
-    let name = media.name.clone().unwrap_or_default();
-    match (media.source, kind) {
-        (MediaSource::Url(uri), _) => {
-            let name = if name.is_empty() { uri.clone() } else { name };
-            json!({"type": "resource_link", "uri": uri, "name": name, "mimeType": media.mime_type})
-        }
-        (MediaSource::Data(blob), "resource") => {
-            let uri = if name.contains("://") { name } else { format!("{RESOURCE_SCHEME}{name}") };
-            let text = media.mime_type.starts_with("text/").then(|| as_text(&blob)).flatten();
-            let mut resource = json!({"uri": uri, "mimeType": media.mime_type});
-            if let Value::Object(members) = &mut resource {
-                match text {
-                    Some(text) => members.insert("text".to_owned(), text.into()),
-                    None => members.insert("blob".to_owned(), blob.into()),
-                };
+/// Writes one block, with the members that came beside it.
+fn write_parts(block: Content, beside: Option<Value>) -> ContentBlock {
+    let Some(Value::Object(mut more)) = beside else { return write_block(block) };
+    let mut written = match more.remove("resource") {
+        Some(Value::Object(about)) => match resource(about, block) {
+            Ok(resource) => ContentBlock::Resource(ResourceBlock { resource, beside: Map::new() }),
+            // It was read from a resource, but is no longer one.
+            Err(block) => return write_block(block),
+        },
+        _ => write_block(block),
+    };
+    for (key, value) in more {
+        match (written.beside_mut().get_mut(&key), value) {
+            (Some(Value::Object(there)), Value::Object(more)) => there.extend(more),
+            (_, value) => {
+                written.beside_mut().insert(key, value);
             }
-            json!({"type": "resource", "resource": resource})
         }
-        (MediaSource::Data(data), _) => json!({"type": kind, "data": data, "mimeType": media.mime_type}),
+    }
+    written
+}
+
+/// The embedded resource that one of our blocks was read from; the block, when it cannot be that any more.
+fn resource(about: Map<String, Value>, block: Content) -> Result<EmbeddedResource, Content> {
+    let mut resource = EmbeddedResource::read(about);
+    match block {
+        Content::Text { text, .. } => resource.text = Some(text),
+        Content::Image(Media { source: MediaSource::Data(blob), .. })
+        | Content::Audio(Media { source: MediaSource::Data(blob), .. })
+        | Content::Video(Media { source: MediaSource::Data(blob), .. })
+        | Content::Document(Media { source: MediaSource::Data(blob), .. }) => resource.blob = Some(blob),
+        other => return Err(other),
+    }
+    Ok(resource)
+}
+
+/// Writes one block.
+pub(crate) fn write_block(block: Content) -> ContentBlock {
+    match block {
+        Content::Text { text, citations } if citations.is_empty() => ContentBlock::text(text),
+        Content::Text { text, citations } => {
+            let meta = json!({CITATIONS_KEY: citations});
+            ContentBlock::Text(TextBlock { text, beside: Map::from_iter([("_meta".to_owned(), meta)]) })
+        }
+        Content::Json { value } => ContentBlock::text(value.to_string()),
+        Content::Image(Media { source: MediaSource::Data(data), mime_type, .. }) => {
+            ContentBlock::Image(ImageBlock { data, mime_type: Some(mime_type), beside: Map::new() })
+        }
+        Content::Audio(Media { source: MediaSource::Data(data), mime_type, .. }) => {
+            ContentBlock::Audio(AudioBlock { data, mime_type: Some(mime_type), beside: Map::new() })
+        }
+        Content::Image(media) | Content::Audio(media) | Content::Video(media) | Content::Document(media) => {
+            write_file(media)
+        }
+        Content::ResourceLink { uri, name, description, mime_type } => {
+            let beside = Map::new();
+            ContentBlock::ResourceLink(LinkBlock { uri, name: Some(name), description, mime_type, beside })
+        }
+        Content::Reasoning { text, .. } => ContentBlock::text(text),
+        // A block that is newer than this crate still reaches the client.
+        other => ContentBlock::text(serde_json::to_string(&other).unwrap_or_default()),
     }
 }
 
-/// The text that Base64 stands for, when it is one.
-fn as_text(blob: &str) -> Option<String> {
+/// Writes a file: one with an address as a link, any other as an embedded resource.
+fn write_file(media: Media) -> ContentBlock {
+    let name = media.name.unwrap_or_default();
+    let mime_type = Some(media.mime_type);
+    let blob = match media.source {
+        MediaSource::Url(uri) => {
+            let name = Some(if name.is_empty() { uri.clone() } else { name });
+            return ContentBlock::ResourceLink(LinkBlock { uri, name, mime_type, ..LinkBlock::default() });
+        }
+        MediaSource::Data(blob) => blob,
+    };
+    let uri = if name.contains("://") { name } else { format!("{RESOURCE_SCHEME}{name}") };
+    let is_text = mime_type.as_ref().is_some_and(|mime_type| mime_type.starts_with("text/"));
+    let (text, blob) = match is_text.then(|| decoded(&blob)).flatten() {
+        Some(text) => (Some(text), None),
+        None => (None, Some(blob)),
+    };
+    let resource = EmbeddedResource { uri, mime_type, text, blob, beside: Map::new() };
+    ContentBlock::Resource(ResourceBlock { resource, beside: Map::new() })
+}
+
+/// The text that Base64 encodes, if it is valid UTF-8.
+fn decoded(blob: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(blob).ok()?).ok()
 }
 
@@ -256,6 +376,14 @@ mod tests {
         let call = ToolCall::new("1", "t", json!({}));
         let info = ErrorInfo { kind: ErrorKind::Unknown, message: String::new(), hint: None };
         ToolResult { content, error: None, ..ToolResult::failed(&call, info) }
+    }
+
+    /// The answer as it is sent.
+    fn write_result(result: ToolResult, spec: &ToolSpec) -> Value {
+        let (result, meta) = super::write_result(result, spec);
+        let body = crate::protocol::ResultBody::CallTool(result);
+        let message = crate::protocol::ResultMessage { meta, ..body.into() };
+        serde_json::to_value(message).unwrap()
     }
 
     #[test]
@@ -298,6 +426,29 @@ mod tests {
         spec.output_schema = Some(json!({"type": "integer"}));
         let answer = write_result(result(vec![Content::json(json!(5))]), &spec);
         assert_eq!(answer["structuredContent"], json!({"result": 5}));
+    }
+
+    #[test]
+    fn picture_is_not_hidden_behind_a_structured_result() {
+        let mut spec = ToolSpec::new("t", "d");
+        let written = |content: Vec<Content>, spec: &ToolSpec| {
+            let mut seen = result(content);
+            seen.structured = Some(json!({"a": 1}));
+            let (mut written, _) = super::write_result(seen, spec);
+            keep_pictures(&mut written, spec);
+            serde_json::to_value(written).unwrap()
+        };
+        let picture = Content::image("image/png", b"\x89PNG");
+        let value = json!({"type": "text", "text": "{\"a\":1}"});
+        for content in [vec![picture.clone()], vec![picture.clone(), Content::json(json!({"a": 1}))]] {
+            let answer = written(content, &spec);
+            assert_eq!(answer.get("structuredContent"), None);
+            assert_eq!(answer["content"].as_array().unwrap().len(), 2);
+            assert_eq!(answer["content"][1], value);
+        }
+        assert_eq!(written(vec![Content::text("one")], &spec)["structuredContent"], json!({"a": 1}));
+        spec.output_schema = Some(json!({"type": "object"}));
+        assert_eq!(written(vec![picture], &spec)["structuredContent"], json!({"a": 1}));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a server.
+//! The errors between a client and a server.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::jsonrpc::{INVALID_PARAMS, RpcError};
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum McpErrorKind {
-    /// The server could not be started, or gave no usable greeting.
+    /// The server could not be started, or the handshake failed.
     Start,
     /// The connection is closed: the server ended, or was ended.
     Closed,
@@ -18,17 +18,17 @@ pub enum McpErrorKind {
     Timeout,
     /// The caller stopped waiting.
     Cancelled,
-    /// The server wants a token that could not be had.
+    /// The server requires a token that could not be obtained.
     Unauthorized,
     /// The server answered with a JSON-RPC error; see [`McpError::code`].
     Refused,
-    /// The server said something that is not MCP.
+    /// The server sent something that is not MCP.
     Protocol,
     /// A bound of ours was reached; the message names it.
     Limit,
 }
 
-/// Why something asked of an MCP server did not happen.
+/// The error of a request to an MCP server.
 #[derive(Debug, Clone)]
 pub struct McpError {
     kind: McpErrorKind,
@@ -52,7 +52,7 @@ impl McpError {
         McpError { kind: McpErrorKind::Refused, message, code: Some(error.code), supported, unheard: false }
     }
 
-    /// The same, of a request that the server has not begun with.
+    /// Marks the error of a request that the server has not begun with.
     pub(crate) fn unheard(self) -> Self {
         McpError { unheard: true, ..self }
     }

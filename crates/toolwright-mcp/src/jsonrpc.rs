@@ -6,14 +6,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_core::JsonShape;
 
+use crate::protocol::STATELESS_VERSION;
+
 /// The longest message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How deep a message may be nested.
+/// The greatest nesting depth of a message.
 pub const MAX_MESSAGE_DEPTH: usize = 100;
 
-/// How many values a message may hold. A line of `[0,0,0,…]` takes over thirty times its length in memory, so the
-/// length alone is no bound.
+/// How many values a message may hold. A line of `[0,0,0,…]` takes over thirty times its length in memory, so
+/// a bound on the length is not enough.
 pub const MAX_MESSAGE_VALUES: usize = 200_000;
 
 pub(crate) const PARSE_ERROR: i64 = -32700;
@@ -25,13 +27,13 @@ pub(crate) const INTERNAL_ERROR: i64 = -32603;
 pub(crate) const BUSY: i64 = -32000;
 /// A resource that does not exist, in the revisions with sessions.
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
-/// A session that the server does not know, as the official packages say it.
+/// A session that the server does not know; the official packages use this code.
 pub(crate) const SESSION_NOT_FOUND: i64 = -32001;
-/// A header says something other than the body (2026-07-28).
+/// A header contradicts the body (2026-07-28).
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// The client lacks something the request needs (2026-07-28).
 pub(crate) const MISSING_CAPABILITY: i64 = -32021;
-/// The revision asked for is not spoken here (2026-07-28).
+/// The requested revision is not supported (2026-07-28).
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// The id of a request.
@@ -44,7 +46,7 @@ pub(crate) enum Id {
     Text(String),
 }
 
-/// One message, whoever sent it.
+/// One message, of a client or of a server.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message {
     Request { id: Id, method: String, params: Value },
@@ -55,12 +57,12 @@ pub(crate) enum Message {
 /// The error member of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RpcError {
-    /// What kind of error.
+    /// The kind of error.
     pub code: i64,
-    /// What went wrong.
+    /// The problem, for people.
     #[serde(default)]
     pub message: String,
-    /// More about it.
+    /// Details, by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -69,9 +71,15 @@ impl RpcError {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         RpcError { code, message: message.into(), data: None }
     }
+
+    /// The error for a request in a revision that has no sessions and is not ours.
+    pub(crate) fn unsupported_version(requested: &Value) -> Self {
+        let data = json!({"supported": [STATELESS_VERSION], "requested": requested});
+        RpcError { data: Some(data), ..RpcError::new(UNSUPPORTED_VERSION, "unsupported protocol version") }
+    }
 }
 
-/// Why a line is not a message. The id is that of the request or response it was meant to be, when it could be read.
+/// The reason why a line is not a message. The id is that of the request or response, when it could be read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Malformed {
     pub(crate) code: i64,
@@ -86,7 +94,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
     let value: Value =
         serde_json::from_slice(line).map_err(|error| broken(PARSE_ERROR, format!("not JSON: {error}")))?;
     let Value::Object(mut members) = value else {
-        let problem = if value.is_array() { "batches are not taken" } else { "a message is a JSON object" };
+        let problem =
+            if value.is_array() { "batches are not supported" } else { "a message must be a JSON object" };
         return Err(broken(INVALID_REQUEST, problem.to_owned()));
     };
     let raw_id = members.remove("id");
@@ -104,15 +113,15 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
                 // An argument would not be the number that was sent.
                 Some(number) => {
                     let problem =
-                        format!("the number {number} has more digits than are kept; send it as text");
+                        format!("the number {number} has more digits than can be kept; send it as a string");
                     Err(Malformed { code: INVALID_PARAMS, problem, id: Some(id) })
                 }
                 None => Ok(Message::Request { id, method, params }),
             },
             (Some(_), Some(id)) => Ok(Message::Request { id, method, params }),
-            (Some(_), None) => Err(malformed("an id is a text or a whole number")),
+            (Some(_), None) => Err(malformed("an id must be a string or an integer")),
         },
-        Some(_) => Err(malformed("`method` must be a text")),
+        Some(_) => Err(malformed("`method` must be a string")),
         None => {
             let Some(known) = id.clone() else {
                 return Err(malformed("neither a request nor a response with an id"));
@@ -135,7 +144,7 @@ fn lossy_integer(line: &[u8]) -> Option<String> {
     Some(toolwright_core::text::clip(toolwright_core::schema::lossy_integer(text)?, 100))
 }
 
-/// Nothing is built from a message that is too deep or too rich.
+/// Checks the shape before memory is taken for the values.
 fn check_shape(line: &[u8]) -> Result<(), String> {
     let shape = JsonShape::of(line);
     if shape.depth > MAX_MESSAGE_DEPTH {
@@ -147,30 +156,49 @@ fn check_shape(line: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn request(id: &Id, method: &str, params: Value) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-}
-
-pub(crate) fn notification(method: &str, params: Value) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
-}
-
-pub(crate) fn response(id: Option<&Id>, outcome: Result<Value, RpcError>) -> Vec<u8> {
+/// The line of a request.
+pub(crate) fn request(id: &Id, method: &str, params: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Outcome<'o> {
-        Result(&'o Value),
-        Error(&'o RpcError),
-    }
-    #[derive(Serialize)]
-    struct Response<'o> {
+    struct Request<'r, P> {
         jsonrpc: &'static str,
-        id: Option<&'o Id>,
-        #[serde(flatten)]
-        outcome: Outcome<'o>,
+        id: &'r Id,
+        method: &'r str,
+        params: &'r P,
     }
-    let outcome = outcome.as_ref().map_or_else(Outcome::Error, Outcome::Result);
-    line(&Response { jsonrpc: "2.0", id, outcome })
+    line(&Request { jsonrpc: "2.0", id, method, params })
+}
+
+/// The line of a notification.
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Notification<'n, P> {
+        jsonrpc: &'static str,
+        method: &'n str,
+        params: &'n P,
+    }
+    line(&Notification { jsonrpc: "2.0", method, params })
+}
+
+/// The line of a response that has a result.
+pub(crate) fn result(id: &Id, result: &impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Response<'r, R> {
+        jsonrpc: &'static str,
+        id: &'r Id,
+        result: &'r R,
+    }
+    line(&Response { jsonrpc: "2.0", id, result })
+}
+
+/// The line of a response that is an error; without an id when the request had none that could be read.
+pub(crate) fn error(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Response<'r> {
+        jsonrpc: &'static str,
+        id: Option<&'r Id>,
+        error: &'r RpcError,
+    }
+    line(&Response { jsonrpc: "2.0", id, error })
 }
 
 /// One line: compact JSON holds no line break.

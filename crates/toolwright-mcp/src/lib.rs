@@ -20,13 +20,12 @@
 //! # }
 //! ```
 //!
-//! Everything a peer sends is bounded before it is kept: the length of a message, its depth, how many values it holds,
-//! how many tools, pages and progress notes there are.
+//! Everything a peer sends is bounded before it is kept: the length of a message, its nesting depth and
+//! number of values, and the number of tools, pages and progress notifications.
 
 mod bridge;
 mod client;
 mod error;
-mod extras;
 mod jsonrpc;
 mod lock;
 mod oauth;
@@ -34,12 +33,13 @@ mod protocol;
 mod random;
 mod server;
 mod source;
+mod sync;
 mod transport;
 mod whole;
 
 pub use client::{
-    Answers, Client, ClientOptions, Greeting, HttpTarget, Listing, MAX_TOOLS, OnLog, OnProgress, Paying,
-    Sampling, Target, ThroughApprover, servers_ended,
+    Answers, Client, ClientOptions, HttpTarget, Listing, MAX_TOOLS, OnLog, OnProgress, Paying, Sampling,
+    SessionInfo, Target, ThroughApprover, servers_ended,
 };
 pub use error::{McpError, McpErrorKind};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};
@@ -48,12 +48,12 @@ pub use lock::{
 };
 pub use oauth::{Browser, Credentials, LoopbackBrowser, Machine, OAuthOptions, TokenStore};
 pub use protocol::{
-    Hints, Implementation, LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
+    Hints, Implementation, LATEST_SESSION_VERSION, LogLevel, Prompt, PromptArgument, Resource, ResourceBody,
+    ResourceContents, ResourceTemplate, Role, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
 pub use server::{
-    Changes, ClientPerson, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer, LogLevel,
-    Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource,
-    ResourceBody, ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey,
+    Changes, ClientPerson, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer, Peer,
+    PromptMessage, PromptResult, Prompts, Question, Reply, ResourceServer, Resources, Server, StateKey,
     TaskSupport, ToolPrompts, Watching,
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};

@@ -1,8 +1,8 @@
-//! Pinned tool definitions: what a person has approved is what a model is told.
+//! Pinned tool definitions: a model sees only what a person has approved.
 //!
-//! A server can change a description after it was read and approved. A [`LockFile`] keeps what was approved; a tool
-//! whose definition differs is suspended, with the difference shown, until it is approved again. Characters that
-//! cannot be seen are shown escaped.
+//! A server can change a description after it was read and approved. A [`LockFile`] keeps what was approved;
+//! a tool whose definition differs is suspended, with the difference shown, until it is approved again.
+//! Characters that cannot be seen are shown escaped.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,12 +37,12 @@ impl Default for LockFile {
     }
 }
 
-/// Which server a definition belongs to. What it calls itself is not verified, but a change of it is noticed.
+/// The server that a definition belongs to. Its own name is not verified, but a change of it is noticed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The exact command, or the address.
     pub command: String,
-    /// What the server calls itself.
+    /// The name that the server gives itself.
     pub name: String,
 }
 
@@ -75,8 +75,8 @@ pub struct Suspension {
     pub changes: Vec<String>,
 }
 
-/// The hash of everything a model or a policy could be misled by: name, title, description, schemas, annotations, and
-/// the server they come from. Key order and blanks make no difference.
+/// The hash of everything a model or a policy could be misled by: name, title, description, schemas,
+/// annotations, and the server they come from. Key order and blanks make no difference.
 pub fn fingerprint(identity: &Identity, tool: &ToolDefinition) -> String {
     hash(identity, &definition(tool))
 }
@@ -109,8 +109,8 @@ impl LockedServer {
         self.tools.insert(tool.name.clone(), locked);
     }
 
-    /// Why a tool may not be used; `None` when it is what was approved. A lock whose own hash does not fit its
-    /// definition approves nothing.
+    /// Why a tool may not be used; `None` when it is what was approved. A lock whose own hash does not fit
+    /// its definition approves nothing.
     pub fn suspends(&self, identity: &Identity, tool: &ToolDefinition) -> Option<Suspension> {
         let now = definition(tool);
         let Some(locked) = self.tools.get(&tool.name) else {
@@ -247,8 +247,8 @@ fn shown(definition: &Value) -> Vec<String> {
     members.map(|(key, value)| format!("{key}: {}", visible(&value.to_string()))).collect()
 }
 
-/// Two texts from where they first differ to where they last do, with a little around it; what is the same before and after
-/// is counted. Everything in between is shown: what is not seen is not approved.
+/// Two texts from where they first differ to where they last do, with a little around it; what is the same
+/// before and after is counted. Everything in between is shown: what is not seen is not approved.
 fn narrowed(old: &str, new: &str) -> (String, String) {
     /// Texts that are not longer are shown whole.
     const SHORT: usize = 400;

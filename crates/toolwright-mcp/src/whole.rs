@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::random::random_name;
 
-/// Makes a file with these options, under a name nobody can guess, and puts it in the place of another. A link that stands
-/// there is replaced, never followed.
+/// Makes a file with these options, under a name nobody can guess, and puts it in the place of another. A
+/// link that stands there is replaced, never followed.
 pub(crate) fn replace(path: &Path, bytes: &[u8], options: &mut OpenOptions) -> std::io::Result<()> {
     let beside = path.with_file_name(format!(".toolwright-{}.tmp", random_name()));
     let mut file = options.write(true).create_new(true).open(&beside)?;

@@ -1,4 +1,4 @@
-//! The `models` section of a file: models by name, with everything that can be said about them.
+//! The `models` section of a file: models by name, with all their settings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::price::Price;
 use crate::registry::{ConnectError, ModelSettings, connect};
 use crate::retry::RetryPolicy;
 
-/// What a file says about one model.
+/// The settings of one model.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
@@ -48,7 +48,7 @@ pub struct ModelConfig {
     /// How many requests a second.
     #[serde(default)]
     pub rate_limiter: Option<Pace>,
-    /// A proxy to go through, instead of what the environment says; `none` is no proxy at all.
+    /// A proxy to go through, instead of the one in the environment; `none` disables proxies.
     #[serde(default)]
     pub proxy: Option<String>,
     /// The most tokens to write.
@@ -77,7 +77,8 @@ pub struct ModelConfig {
     pub extra: Map<String, Value>,
 }
 
-/// What llm-workers has in `config`: some of the above, under LangChain's names. What is not here goes to the vendor as it is.
+/// What llm-workers has in `config`: some of the above, under LangChain's names. What is not here goes to the
+/// vendor as it is.
 const CONFIG: [(&str, &str); 17] = [
     ("temperature", "temperature"),
     ("max_tokens", "max_tokens"),
@@ -98,7 +99,7 @@ const CONFIG: [(&str, &str); 17] = [
     ("model_kwargs", "extra"),
 ];
 
-/// What only says how LangChain itself works: no vendor knows it.
+/// Keys that configure LangChain itself; no vendor accepts them.
 const OF_LANGCHAIN: [&str; 18] = [
     "output_version",
     "use_responses_api",
@@ -120,14 +121,14 @@ const OF_LANGCHAIN: [&str; 18] = [
     "include_response_headers",
 ];
 
-/// Whether a word names a key: it must not reach a request's body, nor stand in a file.
+/// Whether a name is that of a secret: it must be neither in a request's body nor in a file.
 fn is_key(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     let ends = ["api_key", "_token", "_password", "access_key_id"];
     word.contains("secret") || word == "password" || ends.iter().any(|end| word.ends_with(end))
 }
 
-/// A `models` section that says nothing sensible.
+/// A `models` section that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(Misfit);
 
@@ -147,8 +148,8 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl ModelConfig {
-    /// Reads a `models` section: a map of names to models, or a list of models with a `name`. A model is a text
-    /// (`vendor/model`) or a map.
+    /// Reads a `models` section: a map of names to models, or a list of models with a `name`. A model is a
+    /// text (`vendor/model`) or a map.
     ///
     /// ```
     /// use serde_json::json;
@@ -289,7 +290,7 @@ impl ModelConfig {
         }
         if let Some(seconds) = self.timeout {
             let read = Duration::try_from_secs_f64(seconds).map_err(|error| {
-                let told = format!("`timeout` is {seconds}, which is no number of seconds");
+                let told = format!("`timeout` must be a positive number of seconds, got {seconds}");
                 ConnectError::Http(ModelError::new(ModelErrorKind::Request, told).with_source(error))
             })?;
             settings = settings.limits(HttpLimits { read, ..HttpLimits::default() });
@@ -314,7 +315,7 @@ impl ModelConfig {
     }
 }
 
-/// Takes what llm-workers has in `config`; what stands beside it counts more.
+/// Merges the `config` of llm-workers; the keys beside it take precedence.
 fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), Misfit> {
     for (key, value) in config {
         no_key(&key)?;
@@ -435,7 +436,7 @@ mod tests {
             };
             let error = config.connect(|_| None).err().unwrap();
             let told = std::error::Error::source(&error).unwrap().to_string();
-            assert_eq!(told, format!("`timeout` is {timeout}, which is no number of seconds"));
+            assert_eq!(told, format!("`timeout` must be a positive number of seconds, got {timeout}"));
         }
     }
 

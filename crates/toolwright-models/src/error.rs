@@ -4,7 +4,7 @@
 use serde_json::Value;
 use toolwright_core::{ModelError, ModelErrorKind, Secret, text};
 
-/// How much of a server's own words an error shows.
+/// How much of a server's own message an error shows.
 const SHOWN: usize = 500;
 
 /// A reply that cannot be understood.
@@ -22,7 +22,7 @@ pub(crate) fn unavailable(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Unavailable, message)
 }
 
-/// Whoever asks cannot show who they are.
+/// Authentication failed.
 pub(crate) fn auth(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Auth, message)
 }
@@ -77,7 +77,7 @@ pub(crate) fn from_event(error: &Value) -> ModelError {
     ModelError::new(kind, format!("the server reported an error: {}", shown(&said, &[])))
 }
 
-/// The kind, unless the words say that the conversation is too long.
+/// The kind, unless the message says that the conversation is too long.
 pub(crate) fn or_overflow(kind: ModelErrorKind, said: &str) -> ModelErrorKind {
     let said = said.to_ascii_lowercase();
     let overflow = match kind {
@@ -91,7 +91,8 @@ pub(crate) fn or_overflow(kind: ModelErrorKind, said: &str) -> ModelErrorKind {
     if overflow { ModelErrorKind::ContextLength } else { kind }
 }
 
-/// How vendors say that a conversation is too long: there is no common code for it. ` .. ` stands for anything.
+/// How vendors say that a conversation is too long: there is no common code for it. ` .. ` stands for
+/// anything.
 const OVERFLOW: &[&str] = &[
     // OpenAI, and most who speak its formats.
     "context_length_exceeded",
@@ -208,7 +209,8 @@ pub(crate) fn shown(said: &str, secrets: &[Secret]) -> String {
     text::clip(&said, SHOWN)
 }
 
-/// The same error without keys, should any have found their way into its text, also one whose end was clipped away.
+/// The same error without keys, should any have found their way into its text, also one whose end was clipped
+/// away.
 pub(crate) fn scrub(error: ModelError, secrets: &[Secret]) -> ModelError {
     let text = error.to_string();
     let scrubbed = secrets.iter().fold(text.clone(), |text, secret| without(text, secret.expose()));
@@ -218,7 +220,7 @@ pub(crate) fn scrub(error: ModelError, secrets: &[Secret]) -> ModelError {
 /// What stands in place of a key.
 const HIDDEN: &str = "[secret]";
 
-/// The shortest beginning of a key that tells something.
+/// The shortest prefix of a key that is treated as a leak.
 const TELLING: usize = 8;
 
 fn without(mut text: String, secret: &str) -> String {
@@ -232,7 +234,7 @@ fn without(mut text: String, secret: &str) -> String {
         let rest = text.get(at..).unwrap_or_default();
         let same = rest.chars().zip(secret.chars()).take_while(|(one, other)| one == other);
         let end = at + same.map(|(letter, _)| letter.len_utf8()).sum::<usize>();
-        // Clipped texts end so; what goes on differently is something else.
+        // Clipped texts end so; a different continuation is a different text.
         let cut = matches!(text.get(end..).and_then(|rest| rest.chars().next()), None | Some('…' | '"'));
         from = end;
         if cut {

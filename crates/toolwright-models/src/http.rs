@@ -1,7 +1,7 @@
-//! The one place that dials a vendor: connections, time-outs, tries, and bounds on what comes back.
+//! HTTP to a vendor: connections, timeouts, retries, and limits on the size of replies.
 //!
-//! It reads no environment: proxies and credentials are given. Redirects are never followed, because they could carry a
-//! key to another host.
+//! It reads no environment: proxies and credentials are given. Redirects are never followed, because they
+//! could carry a key to another host.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use toolwright_net::{Dial, Proxies, Reach};
 use crate::aws::Signer;
 use crate::error;
 use crate::pace::Bucket;
-use crate::retry::{RetryPolicy, asked_in, verdict};
+use crate::retry::{Failure, RetryPolicy, asked_in, verdict, with_wait};
 
 /// How long to wait, and how much to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,29 +103,19 @@ impl Http {
         self.fixed.iter().cloned().chain(signed.filter(|secret| secret.expose().len() >= 4)).collect()
     }
 
-    /// Sends `body` until it succeeds, fails for good, or the patience is used up.
+    /// Sends `body` until the head of a reply comes, an error is final, or the retry policy ends the tries.
     pub(crate) async fn post(&self, url: &Url, body: &[u8]) -> Result<Answer, ModelError> {
-        let (mut tries, mut waited) = (0, Duration::ZERO);
+        let mut retries = self.route.retry.start();
         loop {
-            let (failed, after) = match self.attempt(url, body).await {
+            match self.attempt(url, body).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Final(failed)) => return Err(failed),
-                Err(Failure::Passing(failed, after)) => (failed, after),
-            };
-            let Some(pause) = self.route.retry.pause(tries, after, waited) else {
-                return Err(match after {
-                    Some(after) if after >= 1.0 => with_wait(&failed, after),
-                    _ if tries > 0 => with_note(&failed, &format!("tried {} times", tries + 1)),
-                    _ => failed,
-                });
-            };
-            toolwright_core::wait(pause).await;
-            tries += 1;
-            waited = waited.saturating_add(pause);
+                Err(failure) => retries.wait(failure).await?,
+            }
         }
     }
 
-    async fn attempt(&self, url: &Url, body: &[u8]) -> Result<Answer, Failure> {
+    /// One try: the head of a successful reply.
+    pub(crate) async fn attempt(&self, url: &Url, body: &[u8]) -> Result<Answer, Failure> {
         if let Some(bucket) = &self.route.bucket {
             bucket.take().await;
         }
@@ -148,7 +138,7 @@ impl Http {
                     self.route.proxies.host_for(url).map(|proxy| format!(" through the proxy {proxy}"));
                 format!("cannot reach {host}{port}{}: {}", through.unwrap_or_default(), root(&cause))
             };
-            Failure::Passing(error::unavailable(text).with_source(cause.without_url()), None)
+            Failure::Retryable(error::unavailable(text).with_source(cause.without_url()), None)
         })?;
         let status = response.status();
         let mut answer =
@@ -180,14 +170,14 @@ impl Http {
         };
         let retry = verdict.retry && !hopeless;
         Err(match (retry, after) {
-            (true, after) => Failure::Passing(failed, after),
+            (true, after) => Failure::Retryable(failed, after),
             (false, Some(after)) if after >= 1.0 => Failure::Final(with_wait(&failed, after)),
             (false, _) => Failure::Final(failed),
         })
     }
 }
 
-/// The first cause of an error, which is the one that says something.
+/// The innermost cause of an error, which is the specific one.
 fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(cause) = error.source() {
@@ -205,41 +195,18 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Model
     Ok((key, value))
 }
 
-enum Failure {
-    Final(ModelError),
-    Passing(ModelError, Option<f64>),
-}
-
-/// No keys to sign with.
-impl From<ModelError> for Failure {
-    fn from(error: ModelError) -> Self {
-        match error.kind() {
-            ModelErrorKind::Unavailable => Failure::Passing(error, None),
-            _ => Failure::Final(error),
-        }
-    }
-}
-
-/// The error of a server that asks for more patience than there is.
-fn with_wait(failed: &ModelError, seconds: f64) -> ModelError {
-    with_note(failed, &format!("try again in {seconds:.0} s"))
-}
-
-fn with_note(failed: &ModelError, note: &str) -> ModelError {
-    ModelError::new(failed.kind(), format!("{failed} ({note})"))
-}
-
 /// An answer that is being read.
 pub(crate) struct Answer {
     response: Response,
-    /// What was read to see what it is, and not told yet.
+    /// Bytes read ahead to detect a stream, not yet consumed.
     ahead: Vec<u8>,
     left: usize,
     limits: HttpLimits,
 }
 
 impl Answer {
-    /// True when the body is a stream of events: its type says so, or is not that of a document and it begins like one.
+    /// True when the body is a stream of events: its type says so, or is not that of a document and it begins
+    /// like one.
     pub(crate) async fn is_stream(&mut self) -> Result<bool, ModelError> {
         let streams = ["text/event-stream", "application/vnd.amazon.eventstream"];
         let kind = self.response.headers().get("content-type").and_then(|kind| kind.to_str().ok());

@@ -1,9 +1,9 @@
 //! Models that answer conversations: the only crate that knows a vendor's HTTP.
 //!
-//! [`connect`] turns a name such as `anthropic/claude-sonnet-4-5` into a [`Model`](toolwright_core::Model). Behind it
-//! are few [wire formats](wire) and many [vendors](vendor), which are tables of constants. [`ScriptedModel`] answers
-//! from data: it needs no key, no account and no network, and always says the same, which is what tests and
-//! demonstrations want.
+//! [`connect`] turns a name such as `anthropic/claude-sonnet-4-5` into a [`Model`](toolwright_core::Model).
+//! Behind it are few [wire formats](wire) and many [vendors](vendor), which are tables of constants.
+//! [`ScriptedModel`] answers from data: it needs no key, no account and no network, and always replies the
+//! same, which is what tests and demonstrations want.
 //!
 //! ```no_run
 //! use toolwright_core::{Message, Model, ModelOptions, ModelRequest, ToolChoice};

@@ -6,13 +6,14 @@ use std::time::Duration;
 use reqwest::Url;
 use serde_json::Value;
 use toolwright_core::{
-    BoxFuture, DeltaSink, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply,
-    ModelRequest, Usage,
+    BoxFuture, DeltaSink, Message, Model, ModelDelta, ModelError, ModelOptions, ModelReply, ModelRequest,
+    Usage,
 };
 
 use crate::error;
 use crate::http::Http;
 use crate::price::Price;
+use crate::retry::Failure;
 use crate::tokens::{self, Tokens};
 use crate::vendor::Vendor;
 use crate::wire::{Delivery, Target, content};
@@ -20,8 +21,8 @@ use crate::wire::{Delivery, Target, content};
 /// How long a connection may take to end after the reply is complete.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long an answer that is whole is waited for to say what it cost. Some servers say with each event that it is the last;
-/// this is the longest pause of theirs that loses nothing.
+/// How long to wait for the usage after a complete reply. Some servers mark every event as the last one; a
+/// pause of up to this length loses nothing.
 const TRAILING: Duration = Duration::from_secs(15);
 
 /// A model behind a vendor's API, made by [`connect`](crate::connect).
@@ -50,7 +51,8 @@ impl VendorModel {
         self.price.as_ref()
     }
 
-    /// How many tokens a request would read. The vendor counts where it offers that, at no charge; else it is estimated.
+    /// How many tokens a request would read. The vendor counts where it offers that, at no charge; else it is
+    /// estimated.
     pub async fn count_tokens(&self, request: ModelRequest<'_>) -> Result<Tokens, ModelError> {
         let target = Target { vendor: self.vendor, model: &self.model };
         let options = request.options.or(&self.options);
@@ -65,8 +67,8 @@ impl VendorModel {
         number.map(Tokens::Counted).ok_or_else(|| error::reply("the count has no number of tokens"))
     }
 
-    /// Sends a body of the caller's own to a path of the vendor's API, in the same way as all requests: with the key or
-    /// the signature, the tries and the limits of this model.
+    /// Sends a body of the caller's own to a path of the vendor's API, in the same way as all requests: with
+    /// the key or the signature, the tries and the limits of this model.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, ModelError> {
         let posting = async {
             let mut answer = self.http.post(&self.url(path)?, body.to_string().as_bytes()).await?;
@@ -94,8 +96,8 @@ impl VendorModel {
         answer.map_err(|failed| error::scrub(failed, &self.http.secrets()))
     }
 
-    /// Asks until an answer is whole. One that breaks off after something of it was told is an error: what was told
-    /// cannot be taken back. Before that it is asked for again, as when no connection comes about.
+    /// Repeats the request, by the retry policy, until a reply is complete. A stream that breaks off after
+    /// the sink got a delta is an error.
     async fn ask_once(
         &self,
         request: ModelRequest<'_>,
@@ -107,25 +109,23 @@ impl VendorModel {
         let messages = self.shown(request.messages);
         let request = ModelRequest { messages: &messages, options: &options, ..request };
         let body = self.vendor.wire.encode(target, &request, delivery)?.to_string();
-        let (mut tries, mut waited) = (0, Duration::ZERO);
+        let mut retries = self.http.route.retry.start();
         loop {
-            let mut told = false;
+            let mut delivered = false;
             let mut watched = |delta: ModelDelta<'_>| {
-                told = true;
+                delivered = true;
                 sink(delta);
             };
-            let broken = match self.read_answer(target, &request, &body, delivery, &mut watched).await {
-                Err(Broken::Passing(broken)) if !told => broken,
-                Err(Broken::Passing(broken) | Broken::Final(broken)) => return Err(broken),
+            match self.read_answer(target, &request, &body, delivery, &mut watched).await {
                 Ok(reply) => return Ok(reply),
-            };
-            let Some(pause) = self.http.route.retry.pause(tries, None, waited) else { return Err(broken) };
-            toolwright_core::wait(pause).await;
-            tries += 1;
-            waited = waited.saturating_add(pause);
+                // A retry would repeat the deltas that the sink already has.
+                Err(failure) if delivered => return Err(failure.into_error()),
+                Err(failure) => retries.wait(failure).await?,
+            }
         }
     }
 
+    /// One try: sends the request and reads the whole reply.
     async fn read_answer(
         &self,
         target: Target<'_>,
@@ -133,11 +133,10 @@ impl VendorModel {
         body: &str,
         delivery: Delivery,
         sink: DeltaSink<'_>,
-    ) -> Result<ModelReply, Broken> {
+    ) -> Result<ModelReply, Failure> {
         let wire = self.vendor.wire;
-        let url = self.url(&wire.path(&self.model, delivery)).map_err(Broken::Final)?;
-        // Failures up to the head of the answer are tried again in there.
-        let mut answer = self.http.post(&url, body.as_bytes()).await.map_err(Broken::Final)?;
+        let url = self.url(&wire.path(&self.model, delivery)).map_err(Failure::Final)?;
+        let mut answer = self.http.attempt(&url, body.as_bytes()).await?;
         let mut decoder = wire.decoder(target, request);
         // Some servers answer with a document when asked for events, and others the other way round.
         if !answer.is_stream().await? {
@@ -164,7 +163,8 @@ impl VendorModel {
             }
         }
         let over = decoder.is_over();
-        decoder.finish().map_err(|broken| if over { Broken::Final(broken) } else { Broken::Passing(broken) })
+        let failed = |error| if over { Failure::Final(error) } else { Failure::Retryable(error, None) };
+        decoder.finish().map_err(failed)
     }
 
     /// The messages as the model may see them.
@@ -180,22 +180,6 @@ impl VendorModel {
         let base = self.base.as_str().trim_end_matches('/');
         let url = format!("{base}{path}");
         Url::parse(&url).map_err(|cause| error::request("the address is not valid").with_source(cause))
-    }
-}
-
-/// Why an answer did not become whole.
-enum Broken {
-    /// It may the next time.
-    Passing(ModelError),
-    Final(ModelError),
-}
-
-impl From<ModelError> for Broken {
-    fn from(error: ModelError) -> Self {
-        match error.kind() {
-            ModelErrorKind::Unavailable | ModelErrorKind::RateLimit => Broken::Passing(error),
-            _ => Broken::Final(error),
-        }
     }
 }
 

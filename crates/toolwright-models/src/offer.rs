@@ -19,8 +19,8 @@ pub struct Offer {
     pub images: Option<bool>,
 }
 
-/// The models that an OpenAI-compatible server has, such as a llama.cpp or Ollama server on this machine. `base` ends
-/// where `/models` follows; `connect` and `answer` bound the time.
+/// The models that an OpenAI-compatible server has, such as a llama.cpp or Ollama server on this machine.
+/// `base` ends where `/models` follows; `connect` and `answer` bound the time.
 pub async fn offered(base: &str, connect: Duration, answer: Duration) -> Result<Vec<Offer>, ModelError> {
     let failed = |cause: reqwest::Error| {
         error::unavailable("the server does not say which models it has").with_source(cause.without_url())

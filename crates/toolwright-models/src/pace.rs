@@ -45,7 +45,8 @@ impl Pace {
 #[derive(Debug)]
 pub(crate) struct Bucket {
     pace: Pace,
-    /// What is in it, and since when. Requests that wait have taken theirs already, so it may be less than nothing.
+    /// What is in it, and since when. Requests that wait have taken theirs already, so it may be less than
+    /// nothing.
     level: Mutex<(f64, Instant)>,
 }
 

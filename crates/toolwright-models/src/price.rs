@@ -1,5 +1,6 @@
-//! What tokens cost. Prices change, so whoever knows better says so: [`ModelSettings::price`](crate::ModelSettings::price),
-//! `price` in a file's `models`, or `TOOLWRIGHT_PRICE`.
+//! What tokens cost. Prices change, so the built-in table can be overridden:
+//! [`ModelSettings::price`](crate::ModelSettings::price), `price` in a file's `models`, or
+//! `TOOLWRIGHT_PRICE`.
 
 use std::fmt::Write as _;
 
@@ -21,10 +22,10 @@ pub struct Price {
     /// Written, reasoning included.
     #[serde(alias = "output_tokens_per_million")]
     pub output: f64,
-    /// Read from a cache; as `input` when it is not said.
+    /// Read from a cache; defaults to `input`.
     #[serde(default, alias = "cache_read_tokens_per_million", skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Put into a cache; as `input` when it is not said.
+    /// Written to a cache; defaults to `input`.
     #[serde(default, alias = "cache_write_tokens_per_million", skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
     /// What a request costs that reads very much.
@@ -51,8 +52,8 @@ impl Price {
     pub const FREE: Price =
         Price { input: 0.0, output: 0.0, cache_read: None, cache_write: None, long: None };
 
-    /// The price of a vendor's model, when this version knows it. A dated name (`gpt-5-2025-08-07`) costs what the
-    /// name without the date does; a name that is merely longer is another model.
+    /// The price of a vendor's model, when this version knows it. A dated name (`gpt-5-2025-08-07`) costs
+    /// what the name without the date does; a name that is merely longer is another model.
     pub fn find(vendor: &Vendor, model: &str) -> Option<Price> {
         let (vendor, model) = match vendor.name {
             "ollama" | "vllm" | "llama.cpp" => return Some(Price::FREE),

@@ -1,6 +1,6 @@
 //! From a name such as `anthropic/claude-sonnet-4-5` to a model that answers.
 //!
-//! The library reads no environment: whoever calls passes a function that looks variables up.
+//! The library does not read the environment: the caller passes a function that looks variables up.
 
 use reqwest::Url;
 use toolwright_core::{ModelError, ModelOptions, Secret, nearest};
@@ -17,7 +17,7 @@ use crate::retry::RetryPolicy;
 use crate::vendor::{Auth, Key, VENDORS, Vendor, find};
 use crate::wire::Wire;
 
-/// What may be said about a connection beyond the model's name. The defaults fit most.
+/// Settings of a connection beyond the model's name. The defaults fit most.
 #[derive(Debug, Clone, Default)]
 pub struct ModelSettings {
     base_url: Option<String>,
@@ -82,8 +82,8 @@ impl ModelSettings {
         self
     }
 
-    /// Whether the model is shown pictures, which is so unless said otherwise. A server without eyes may refuse the whole
-    /// conversation for one; without them, pictures are described in words.
+    /// Whether the model is shown pictures, which is so unless said otherwise. A server without eyes may
+    /// refuse the whole conversation for one; without them, pictures are described in words.
     #[must_use]
     pub fn images(mut self, shown: bool) -> Self {
         self.blind = !shown;
@@ -118,8 +118,8 @@ impl ModelSettings {
         self
     }
 
-    /// Which proxies to go through, instead of those in the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
-    /// `NO_PROXY`).
+    /// Which proxies to go through, instead of those in the environment (`HTTPS_PROXY`, `HTTP_PROXY`,
+    /// `ALL_PROXY`, `NO_PROXY`).
     #[must_use]
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = Some(proxies);
@@ -233,7 +233,7 @@ pub(crate) fn is_here(base: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Where a user says what the model costs.
+/// The variable with the price of the model.
 const PRICE_VARIABLE: &str = "TOOLWRIGHT_PRICE";
 
 /// Says which version of its API is meant, in the vendor's way.
@@ -255,8 +255,8 @@ fn versioned(
 /// Where Google's own clients look for the version of its API.
 const GEMINI_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 
-/// An address of Google's API with its version at the end, as Google's own clients add it. One that ends in a version
-/// keeps it, unless another was chosen for this model.
+/// An address of Google's API with its version at the end, as Google's own clients add it. One that ends in a
+/// version keeps it, unless another was chosen for this model.
 fn with_version(
     base: Url,
     chosen: Option<String>,
@@ -285,7 +285,7 @@ fn with_version(
     Ok(base)
 }
 
-/// The keys that sign requests, or where they can be had; `None` when nothing speaks of any.
+/// The keys that sign requests, or their source; `None` when none are configured.
 fn signing_keys(profile: Profile) -> Result<Option<Keys>, ConnectError> {
     let Profile { name: profile, keys, .. } = profile;
     match keys {
@@ -328,7 +328,8 @@ fn base_url(text: &str, vendor: &'static Vendor) -> Result<Url, ConnectError> {
     Url::parse(trimmed).map_err(|_| bad("it is not an address"))
 }
 
-/// An address without what may hold a key: a password before an `@`, and all after a `?` or `#`.
+/// An address without the parts that may hold a key: a password before an `@`, and everything after `?` or
+/// `#`.
 fn without_keys(text: &str) -> String {
     let end = text.find(['?', '#']).unwrap_or(text.len());
     let (start, rest) = text.split_at(end);
@@ -345,7 +346,7 @@ fn without_keys(text: &str) -> String {
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are what the message names")]
 pub enum ConnectError {
-    /// Nobody of that name is known.
+    /// No vendor has that name.
     UnknownVendor { vendor: String, nearest: Option<String> },
     /// There is no model after the vendor's name.
     NoModel { vendor: &'static str },
@@ -357,13 +358,13 @@ pub enum ConnectError {
     BadBaseUrl { url: String, problem: &'static str },
     /// The vendor has regions, and none was named.
     NoRegion { vendor: &'static Vendor },
-    /// That is no name of a region.
+    /// The text is not the name of a region.
     BadRegion { region: String },
-    /// The profile says where keys can be had, in a way that is not followed.
+    /// The profile names a source of keys that is not supported.
     KeysElsewhere { profile: String, elsewhere: &'static str },
-    /// The profile says where keys can be had, and that cannot be right.
+    /// The profile describes the source of its keys wrongly.
     BadProfile { profile: String, problem: String },
-    /// There is an access key, and the secret one that belongs to it is missing.
+    /// There is an access key without its secret key.
     HalfAKey { there: &'static str, missing: &'static str },
     /// The environment names a profile that is in no file.
     NoProfile { profile: String },
@@ -371,7 +372,7 @@ pub enum ConnectError {
     NoVariable { name: String, variable: String },
     /// The vendor's API has no version that could be chosen.
     NoVersion { vendor: &'static Vendor },
-    /// The price in the environment is none.
+    /// The price in the environment cannot be read.
     BadPrice { text: String },
     /// A proxy cannot be used.
     Proxy(ProxyError),
@@ -424,8 +425,7 @@ impl ConnectError {
                 Some(format!("put it into the environment variable {}", list(vendor.base_url_variables)))
             }
             ConnectError::Proxy(_) => Some(
-                "`NO_PROXY` lists hosts to reach without a proxy; `proxy: none` is no proxy at all"
-                    .to_owned(),
+                "`NO_PROXY` lists hosts to reach without a proxy; `proxy: none` disables proxies".to_owned(),
             ),
             ConnectError::BadBaseUrl { .. } | ConnectError::Http(_) => None,
         }
@@ -459,8 +459,8 @@ impl std::fmt::Display for ConnectError {
             ConnectError::NoVersion { vendor } => {
                 write!(f, "the API of `{}` has no version that could be chosen", vendor.name)
             }
-            ConnectError::BadPrice { text } => write!(f, "{PRICE_VARIABLE}={text} is no price"),
-            ConnectError::BadRegion { region } => write!(f, "{region:?} is no region"),
+            ConnectError::BadPrice { text } => write!(f, "{PRICE_VARIABLE}={text} is not a price"),
+            ConnectError::BadRegion { region } => write!(f, "{region:?} is not a region"),
             ConnectError::KeysElsewhere { profile, elsewhere } => {
                 write!(f, "the profile `{profile}` holds no keys but {elsewhere}, which is not supported")
             }
@@ -612,7 +612,7 @@ mod tests {
         let text = problem(&[("AWS_REGION", "us-east-1")]);
         assert_eq!(text, "`bedrock/m` needs a key, and AWS_BEARER_TOKEN_BEDROCK is not set");
         let evil = problem(&[("AWS_BEARER_TOKEN_BEDROCK", "token"), ("AWS_REGION", "evil.example/#")]);
-        assert_eq!(evil, "\"evil.example/#\" is no region");
+        assert_eq!(evil, "\"evil.example/#\" is not a region");
 
         let model =
             with(&[("AWS_BEARER_TOKEN_BEDROCK", "token"), ("AWS_DEFAULT_REGION", "eu-west-1")]).unwrap();

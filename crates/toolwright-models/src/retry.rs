@@ -1,9 +1,10 @@
-//! When a failed request is made again, and after how long.
+//! Retries with exponential back-off: which failures are retried, and after which pause.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use toolwright_core::{ModelError, ModelErrorKind};
 
 /// How often and how long a request is tried again.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,8 +35,14 @@ impl RetryPolicy {
     pub const NEVER: RetryPolicy =
         RetryPolicy { retries: 0, first: Duration::ZERO, longest: Duration::ZERO, budget: Duration::ZERO };
 
-    /// The pause before try number `tries + 1`, or `None` when there is to be none. `after` is what the server asked
-    /// for; without it, the pause is random, so that clients that failed together do not come back together.
+    /// Begins the tries of one request.
+    pub(crate) fn start(&self) -> Retries<'_> {
+        Retries { policy: self, tries: 0, waited: Duration::ZERO }
+    }
+
+    /// The pause before try number `tries + 1`, or `None` to give up. `after` is the wait that the server
+    /// requested; without it, the pause has jitter, so that clients that failed together do not retry
+    /// together.
     pub(crate) fn pause(&self, tries: u32, after: Option<f64>, waited: Duration) -> Option<Duration> {
         if tries >= self.retries {
             return None;
@@ -52,13 +59,77 @@ impl RetryPolicy {
     }
 }
 
+/// The failure of one try.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Trying again cannot help.
+    Final(ModelError),
+    /// Trying again may help, after the seconds that the server asked for.
+    Retryable(ModelError, Option<f64>),
+}
+
+impl Failure {
+    pub(crate) fn into_error(self) -> ModelError {
+        match self {
+            Failure::Final(error) | Failure::Retryable(error, _) => error,
+        }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        match error.kind() {
+            ModelErrorKind::Unavailable | ModelErrorKind::RateLimit => Failure::Retryable(error, None),
+            _ => Failure::Final(error),
+        }
+    }
+}
+
+/// The tries of one request so far: the one place that decides about the next.
+#[derive(Debug)]
+pub(crate) struct Retries<'p> {
+    policy: &'p RetryPolicy,
+    tries: u32,
+    waited: Duration,
+}
+
+impl Retries<'_> {
+    /// Waits until the next try may begin; the error to report when there is to be none.
+    pub(crate) async fn wait(&mut self, failure: Failure) -> Result<(), ModelError> {
+        let (error, after) = match failure {
+            Failure::Final(error) => return Err(error),
+            Failure::Retryable(error, after) => (error, after),
+        };
+        let Some(pause) = self.policy.pause(self.tries, after, self.waited) else {
+            return Err(match after {
+                Some(after) if after >= 1.0 => with_wait(&error, after),
+                _ if self.tries > 0 => with_note(&error, &format!("tried {} times", self.tries + 1)),
+                _ => error,
+            });
+        };
+        toolwright_core::wait(pause).await;
+        self.tries += 1;
+        self.waited = self.waited.saturating_add(pause);
+        Ok(())
+    }
+}
+
+/// The error of a server whose requested wait exceeds the retry budget.
+pub(crate) fn with_wait(failed: &ModelError, seconds: f64) -> ModelError {
+    with_note(failed, &format!("try again in {seconds:.0} s"))
+}
+
+fn with_note(failed: &ModelError, note: &str) -> ModelError {
+    ModelError::new(failed.kind(), format!("{failed} ({note})"))
+}
+
 /// A number from 0 to 1. The standard library's hash keys are random, and this needs no better.
 fn random() -> f64 {
     let bits = std::hash::RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1_u64 << 53) as f64
 }
 
-/// What a failed reply says about trying again.
+/// Whether a failed reply may be retried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict {
     /// Whether trying again may help.
@@ -67,8 +138,8 @@ pub struct Verdict {
     pub after: Option<f64>,
 }
 
-/// Reads a failed reply: its status, and the headers `x-should-retry`, `retry-after-ms` and `retry-after`. A server
-/// that asks to wait more than `longest_after` seconds does not mean this client.
+/// Reads a failed reply: its status, and the headers `x-should-retry`, `retry-after-ms` and `retry-after`. A
+/// server that asks to wait more than `longest_after` seconds does not mean this client.
 pub fn verdict(
     status: u16,
     header: impl Fn(&str) -> Option<String>,
@@ -110,8 +181,8 @@ pub(crate) fn asked_in(body: &[u8]) -> Option<f64> {
 }
 
 /// The seconds since 1970 of a date in one of the three forms of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`,
-/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. The weekday may be missing, the zone may be a number
-/// (`+0100`), and without one it is GMT: servers write all of that.
+/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. The weekday may be missing, the zone may
+/// be a number (`+0100`), and without one it is GMT: servers write all of that.
 fn http_date(text: &str) -> Option<f64> {
     let (mut day, mut month, mut year, mut clock, mut zone) = (None, None, None, None, 0);
     for (at, word) in text.split([' ', ',', '\t']).filter(|word| !word.is_empty()).enumerate() {

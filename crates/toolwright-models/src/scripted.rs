@@ -1,4 +1,4 @@
-//! A model whose answers are data.
+//! A model whose replies are data.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use toolwright_yaml::Document;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reply {
-    /// What it says.
+    /// The text of the reply.
     pub text: String,
     /// The tools it asks for.
     pub calls: Vec<ScriptedCall>,
@@ -45,7 +45,7 @@ fn no_arguments() -> Value {
 }
 
 impl Reply {
-    /// An answer that only says something.
+    /// A reply of text only.
     pub fn text(text: impl Into<String>) -> Self {
         Reply { text: text.into(), ..Reply::default() }
     }
@@ -77,7 +77,7 @@ impl Reply {
     }
 }
 
-/// A model whose answers are given beforehand.
+/// A model with prepared replies.
 ///
 /// ```
 /// use serde_json::json;
@@ -104,12 +104,12 @@ pub struct ScriptedModel {
 struct State {
     next: usize,
     calls: u64,
-    seen: Vec<Seen>,
+    seen: Vec<OfferedTools>,
 }
 
-/// What the model was offered in one request, for tests to look at.
+/// The tools a request offered, for tests to look at.
 #[derive(Debug, Clone, PartialEq)]
-struct Seen {
+struct OfferedTools {
     tools: Vec<String>,
     choice: ToolChoice,
 }
@@ -170,7 +170,7 @@ impl ScriptedModel {
     fn answer(&self, request: &ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let mut state = self.lock();
         let tools = request.tools.iter().map(|tool| tool.name.to_string()).collect();
-        state.seen.push(Seen { tools, choice: request.tool_choice.clone() });
+        state.seen.push(OfferedTools { tools, choice: request.tool_choice.clone() });
         let index = if self.repeats { state.next % self.replies.len().max(1) } else { state.next };
         let Some(reply) = self.replies.get(index) else {
             let text = format!("the script has {} replies, and one more was asked for", self.replies.len());

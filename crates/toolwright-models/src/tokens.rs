@@ -1,4 +1,4 @@
-//! How many tokens a request will read: an estimate that needs nobody, and the vendor's own count where there is one.
+//! Input tokens of a request: a local estimate, and the vendor's own count where there is one.
 
 use toolwright_core::{Content, Detail, Media, Message, ModelRequest, ToolSpec};
 
@@ -25,8 +25,8 @@ impl Tokens {
 
 /// Estimates what a request reads: its messages, its tools, its media.
 ///
-/// Text is weighed letter by letter. Beside OpenAI's tokenizer (`o200k_base`), English prose, Markdown, Rust, Python and
-/// JSON come out between 0.9 and 1.1 times the truth, Chinese and Japanese at 1.2, Russian at 1.6.
+/// Text is weighed letter by letter. Beside OpenAI's tokenizer (`o200k_base`), English prose, Markdown, Rust,
+/// Python and JSON come out between 0.9 and 1.1 times the truth, Chinese and Japanese at 1.2, Russian at 1.6.
 pub fn estimate(vendor: &Vendor, request: &ModelRequest<'_>) -> u64 {
     let messages = request.messages.iter().map(|message| estimate_message(vendor, message));
     messages.chain(request.tools.iter().map(estimate_tool)).fold(0, u64::saturating_add)
@@ -99,15 +99,16 @@ fn bytes(media: &Media) -> u64 {
     }
 }
 
-/// Estimates a picture as the vendor counts them. One whose size cannot be seen counts as one of 1024 by 1024.
+/// Estimates a picture as the vendor counts them. One whose size cannot be seen counts as one of 1024 by
+/// 1024.
 pub fn image_tokens(vendor: &Vendor, media: &Media) -> u64 {
     let size = media.bytes().ok().and_then(|bytes| image_size(&bytes)).unwrap_or((1024, 1024));
-    let low = media.detail == Some(Detail::Low);
-    image_tokens_of(vendor, size, low)
+    image_tokens_of(vendor, size, media.detail)
 }
 
 /// Estimates a picture of that many pixels.
-pub fn image_tokens_of(vendor: &Vendor, (width, height): (u32, u32), low: bool) -> u64 {
+pub fn image_tokens_of(vendor: &Vendor, (width, height): (u32, u32), detail: Option<Detail>) -> u64 {
+    let low = detail == Some(Detail::Low);
     let (width, height) = (u64::from(width.clamp(1, 100_000)), u64::from(height.clamp(1, 100_000)));
     let tiles = |width: u64, height: u64, side: u64| width.div_ceil(side) * height.div_ceil(side);
     match (vendor.name, vendor.wire) {
@@ -178,27 +179,27 @@ mod tests {
     use super::*;
     use crate::vendor::find;
 
-    fn image(vendor: &str, size: (u32, u32), low: bool) -> u64 {
-        image_tokens_of(find(vendor).unwrap(), size, low)
+    fn image(vendor: &str, size: (u32, u32), detail: Option<Detail>) -> u64 {
+        image_tokens_of(find(vendor).unwrap(), size, detail)
     }
 
     #[test]
     fn pictures_count_as_each_vendor_counts_them() {
-        assert_eq!(image("openai", (800, 600), true), 85);
-        assert_eq!(image("openai", (512, 512), false), 255);
-        assert_eq!(image("openai", (1024, 1024), false), 765);
-        assert_eq!(image("openai-chat", (2048, 4096), false), 1105);
-        assert_eq!(image("anthropic", (1000, 750), false), 1000);
-        assert_eq!(image("anthropic", (3136, 3136), false), 3278);
-        assert_eq!(image("google", (384, 384), false), 258);
-        assert_eq!(image("google", (960, 540), false), 516);
-        assert_eq!(image("xai", (448, 448), false), 512);
-        assert_eq!(image("xai", (4480, 4480), false), 1792);
-        assert_eq!(image("ollama", (10, 10), false), 256);
-        assert_eq!(image("mistral", (1500, 1000), false), 2000);
+        assert_eq!(image("openai", (800, 600), Some(Detail::Low)), 85);
+        assert_eq!(image("openai", (512, 512), None), 255);
+        assert_eq!(image("openai", (1024, 1024), None), 765);
+        assert_eq!(image("openai-chat", (2048, 4096), None), 1105);
+        assert_eq!(image("anthropic", (1000, 750), None), 1000);
+        assert_eq!(image("anthropic", (3136, 3136), None), 3278);
+        assert_eq!(image("google", (384, 384), None), 258);
+        assert_eq!(image("google", (960, 540), None), 516);
+        assert_eq!(image("xai", (448, 448), None), 512);
+        assert_eq!(image("xai", (4480, 4480), None), 1792);
+        assert_eq!(image("ollama", (10, 10), None), 256);
+        assert_eq!(image("mistral", (1500, 1000), None), 2000);
         for vendor in crate::vendor::VENDORS {
             assert!(
-                (1..u64::MAX / 2).contains(&image_tokens_of(vendor, (u32::MAX, 0), false)),
+                (1..u64::MAX / 2).contains(&image_tokens_of(vendor, (u32::MAX, 0), None)),
                 "{}",
                 vendor.name
             );

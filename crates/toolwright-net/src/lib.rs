@@ -1,8 +1,9 @@
-//! How Toolwright dials. Models, MCP servers and search engines are reached through [`Dial`] and in no other way. (A sandbox's
-//! proxy connects for what runs inside, and `toolwright doctor` knocks at ports of this machine to see whether a model listens there.)
+//! How Toolwright dials. Models, MCP servers and search engines are reached through [`Dial`] and in no other
+//! way. (A sandbox's proxy connects for what runs inside, and `toolwright doctor` knocks at ports of this
+//! machine to see whether a model listens there.)
 //!
-//! It reads no environment: no proxy variables, no credentials; callers say which [`Proxies`] to use. Redirects are never
-//! followed, because they could carry a key to another host.
+//! It reads no environment: no proxy variables, no credentials; callers say which [`Proxies`] to use.
+//! Redirects are never followed, because they could carry a key to another host.
 
 mod page;
 mod proxy;
@@ -51,9 +52,9 @@ impl std::error::Error for SetupError {
     }
 }
 
-/// What dials. `connect` bounds the time for a connection, `read` the silence before the first byte and between two.
-/// TLS trusts what the system trusts; a client that will only ever make plain connections (`https` is false) loads no
-/// certificates, which takes time and fails on machines that have none.
+/// What dials. `connect` bounds the time for a connection, `read` the silence before the first byte and
+/// between two. TLS trusts what the system trusts; a client that will only ever make plain connections
+/// (`https` is false) loads no certificates, which takes time and fails on machines that have none.
 pub fn client(https: bool, connect: Duration, read: Duration) -> Result<reqwest::Client, SetupError> {
     Dial { https, connect, read, proxies: Proxies::none(), reach: Reach::Anywhere }.client()
 }
@@ -69,8 +70,8 @@ pub struct Dial {
     pub read: Duration,
     /// Which proxies to go through.
     pub proxies: Proxies,
-    /// Where connections may go. A proxy resolves names itself, so `Public` holds for what it is asked for by address
-    /// only. The proxies may stand anywhere: a person named them. So whoever dials an address from outside asks
+    /// Where connections may go. A proxy resolves names itself, so `Public` holds for what it is asked for by
+    /// address only. Proxies are exempt: a person named them. So code that dials an address from outside asks
     /// [`Proxies::refusal`] first, which keeps it from being theirs.
     pub reach: Reach,
 }

@@ -1,5 +1,5 @@
-//! Reading a page whose address comes from outside: redirects are followed step by step, each address is judged, and no
-//! more is read than was asked for.
+//! Reading a page whose address comes from outside: redirects are followed step by step, each address is
+//! judged, and no more is read than was asked for.
 
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Url};
@@ -54,8 +54,8 @@ impl std::error::Error for PageError {
     }
 }
 
-/// Gets a page with a client that goes through these proxies, which are no pages themselves. The headers go to the host that was
-/// named and to no other, because they may prove who asks.
+/// Gets a page with a client that goes through these proxies, which may not be pages themselves. The headers
+/// go to the host that was named and to no other, because they may hold credentials.
 pub async fn get_page(
     client: &Client,
     reach: Reach,

@@ -1,7 +1,7 @@
-//! Proxies: what the settings of a program, or the usual variables of its environment, say.
+//! Proxies, from the settings of a program or the usual environment variables.
 //!
-//! Nothing here reads the environment by itself; the caller says what a variable holds. Sandboxed tools never get here:
-//! they have no network but the one of their sandbox.
+//! Nothing here reads the environment by itself; the caller passes the values of variables. Sandboxed tools
+//! never get here: they have no network but the one of their sandbox.
 
 use std::net::IpAddr;
 
@@ -47,16 +47,16 @@ impl Proxies {
         Ok(Proxies { http: Some(url.clone()), https: Some(url), ..Proxies::none() })
     }
 
-    /// Without a proxy to these hosts: names (which stand for all names that end with them), addresses, networks such
-    /// as `10.0.0.0/8`, separated by commas; `*` is every host.
+    /// Without a proxy to these hosts: names (which stand for all names that end with them), addresses,
+    /// networks such as `10.0.0.0/8`, separated by commas; `*` is every host.
     #[must_use]
     pub fn except(mut self, hosts: impl Into<String>) -> Self {
         self.except = hosts.into();
         self
     }
 
-    /// What the usual variables say: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in small
-    /// letters, which count more. This machine is reached without one.
+    /// What the usual variables say: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in
+    /// small letters, which count more. This machine is reached without one.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
         let said = |name: &str| {
             let small = variable(&name.to_ascii_lowercase()).filter(|value| !value.trim().is_empty());
@@ -72,8 +72,8 @@ impl Proxies {
         })
     }
 
-    /// The same for what may never dial: variables that name no proxy we can use are an error when something is dialled,
-    /// and trouble nobody else.
+    /// Like [`from_environment`](Self::from_environment), but an unusable proxy is an error only when
+    /// something is dialled, for callers that may never dial.
     pub fn from_environment_when_dialled(variable: impl Fn(&str) -> Option<String>) -> Self {
         let unusable = |error| Proxies { unusable: Some(error), ..Proxies::none() };
         Proxies::from_environment(variable).unwrap_or_else(unusable)
@@ -98,8 +98,8 @@ impl Proxies {
         self
     }
 
-    /// Says why an address may not be dialled: what [`Reach::refusal`] says, and for addresses that come from outside that it
-    /// is one of these proxies, whose names are resolved wherever they lead.
+    /// Says why an address may not be dialled: what [`Reach::refusal`] says, and for addresses that come from
+    /// outside that it is one of these proxies, whose names are resolved wherever they lead.
     pub fn refusal(&self, reach: Reach, url: &Url) -> Option<String> {
         let is_proxy = |host: &str| self.names().iter().any(|name| name.eq_ignore_ascii_case(host));
         let named = || match url.host_str() {

@@ -1,7 +1,7 @@
 //! Which addresses may be dialled: all of them, or only those of the public internet.
 //!
-//! A page that a search engine or a model names may stand anywhere, also on this machine or in the network behind it.
-//! Names are checked after they are resolved, and what was checked is what is connected to.
+//! A page that a search engine or a model names may stand anywhere, also on this machine or in the network
+//! behind it. Names are checked after they are resolved, and what was checked is what is connected to.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -38,8 +38,8 @@ fn refused(host: &str) -> String {
     format!("{host} is not an address of the public internet")
 }
 
-/// Blocks of version 4 that are not the public internet, with the length of their prefix. The sandbox's proxy has the same
-/// table (`sandbox/src/proxy/address.rs`); `testdata/net/addresses.json` holds both to it.
+/// Blocks of version 4 that are not the public internet, with the length of their prefix. The sandbox's proxy
+/// has the same table (`sandbox/src/proxy/address.rs`); `testdata/net/addresses.json` holds both to it.
 const CLOSED: [([u8; 4], u32); 16] = [
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
@@ -63,7 +63,7 @@ const CLOSED: [([u8; 4], u32); 16] = [
 const CLOSED_6: [(u128, u32); 4] =
     [(0x2001_0000 << 96, 23), (0x2001_0db8 << 96, 32), (0x2002_0000 << 96, 16), (0x3fff_0000 << 96, 20)];
 
-/// True for addresses that anybody on the internet may have: not this machine, not a private or special network, not a
+/// True for public addresses: not this machine, not a private or special network, not a
 /// cloud's services for its machines. Everything that is not surely public is not.
 pub fn is_public(address: IpAddr) -> bool {
     match address {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Why bytes are no events.
+/// Why bytes are not an event stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseError(String);
 

@@ -1,20 +1,20 @@
-//! Reading calls from what any model wrote. Unlike the reader of anthropic-tools, whose rules are the original's, this one
-//! takes the text of an argument as it is, tags and all.
+//! Reading calls from what any model wrote. Unlike the reader of anthropic-tools, whose rules are the
+//! original's, this one takes the text of an argument as it is, tags and all.
 
 use std::ops::Range;
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::ToolSpec;
 
-/// What was found in a reply.
-pub(crate) enum Found {
+/// A call in a reply, or an attempt at one.
+pub(crate) enum ParsedCall {
     /// A tool and its arguments.
     Call(String, Json),
     /// The tool that was meant, and what is wrong.
     Mistake(String, String),
 }
 
-/// A reply, and where the model only thinks in it: between `<think>` and `</think>`. What stands there is no call.
+/// A reply without its reasoning: text between `<think>` and `</think>` is never read as a call.
 pub(crate) struct Aloud<'a> {
     text: &'a str,
     thoughts: Vec<Range<usize>>,
@@ -27,7 +27,7 @@ impl<'a> Aloud<'a> {
         let mut from = 0;
         while let Some(begin) = text.get(from..).and_then(|rest| rest.find(open)) {
             let begin = from + begin;
-            // A thought that never ends is none.
+            // An unterminated thinking tag is ordinary text.
             let Some(end) = text.get(begin..).and_then(|rest| rest.find(close)) else { break };
             from = begin + end + close.len();
             thoughts.push(begin..from);
@@ -35,7 +35,7 @@ impl<'a> Aloud<'a> {
         Aloud { text, thoughts }
     }
 
-    /// Where `mark` is said aloud next.
+    /// The next position of `mark` outside of reasoning.
     pub(crate) fn find(&self, mark: &str, mut from: usize) -> Option<usize> {
         loop {
             let at = from + self.text.get(from..)?.find(mark)?;
@@ -49,7 +49,7 @@ impl<'a> Aloud<'a> {
 }
 
 /// The calls of a reply in XML, and where the first begins.
-pub(crate) fn xml(text: &str, tools: &[ToolSpec]) -> Option<(usize, Vec<Found>)> {
+pub(crate) fn xml(text: &str, tools: &[ToolSpec]) -> Option<(usize, Vec<ParsedCall>)> {
     let begin = Aloud::new(text).find("<function_calls>", 0)?;
     let mut reader = Xml { rest: text.get(begin..)?, tools };
     let mut calls = Vec::new();
@@ -61,14 +61,14 @@ pub(crate) fn xml(text: &str, tools: &[ToolSpec]) -> Option<(usize, Vec<Found>)>
             match reader.invoke() {
                 Ok(call) => calls.push(call),
                 Err((name, problem)) => {
-                    // The calls beside one that cannot be read are not made: nobody knows where it ends.
-                    return Some((begin, vec![Found::Mistake(name, problem)]));
+                    // The calls beside one that cannot be read are not made: its end is unknown.
+                    return Some((begin, vec![ParsedCall::Mistake(name, problem)]));
                 }
             }
         }
         if calls.len() == before {
             let problem = "There is no <invoke></invoke> inside of <function_calls></function_calls>.";
-            return Some((begin, vec![Found::Mistake("function_calls".to_owned(), problem.to_owned())]));
+            return Some((begin, vec![ParsedCall::Mistake("function_calls".to_owned(), problem.to_owned())]));
         }
     }
     Some((begin, calls))
@@ -88,7 +88,7 @@ impl<'a> Xml<'a> {
     }
 
     /// One call, or the tool that was meant and what is wrong.
-    fn invoke(&mut self) -> Result<Found, (String, String)> {
+    fn invoke(&mut self) -> Result<ParsedCall, (String, String)> {
         let problem = |name: &str, problem: &str| Err((name.to_owned(), problem.to_owned()));
         let name = match self.takes("<tool_name>").then(|| self.rest.split_once("</tool_name>")).flatten() {
             Some((name, rest)) => {
@@ -116,11 +116,11 @@ impl<'a> Xml<'a> {
         if !self.takes("</invoke>") {
             return problem(name, "After </parameters>, </invoke> is missing.");
         }
-        Ok(Found::Call(name.to_owned(), Json::Object(arguments)))
+        Ok(ParsedCall::Call(name.to_owned(), Json::Object(arguments)))
     }
 
-    /// The next parameter and its text. The text ends where its own closing tag stands before another parameter or the
-    /// end of them all; what looks like a tag before that is part of it.
+    /// The next parameter and its text. The text ends where its own closing tag stands before another
+    /// parameter or the end of them all; what looks like a tag before that is part of it.
     fn parameter(
         &mut self,
         tool: Option<&ToolSpec>,
@@ -152,7 +152,8 @@ impl<'a> Xml<'a> {
     }
 }
 
-/// A value as its schema wants it: text stays text where text fits, everything else is JSON when it can be read as such.
+/// A value as its schema wants it: text stays text where text fits, everything else is JSON when it can be
+/// read as such.
 fn typed(tool: Option<&ToolSpec>, parameter: &str, text: &str) -> Json {
     let schema = tool.and_then(|tool| tool.parameters.get("properties")).and_then(|all| all.get(parameter));
     if schema.is_none_or(takes_text) {
@@ -171,7 +172,7 @@ fn takes_text(schema: &Json) -> bool {
 }
 
 /// The calls of a reply in JSON, and where the first begins.
-pub(crate) fn in_json(text: &str) -> Option<(usize, Vec<Found>)> {
+pub(crate) fn in_json(text: &str) -> Option<(usize, Vec<ParsedCall>)> {
     const OPEN: &str = "<tool_call>";
     let aloud = Aloud::new(text);
     let last_close = text.rfind("</tool_call>").unwrap_or(0);
@@ -207,17 +208,17 @@ pub(crate) fn in_json(text: &str) -> Option<(usize, Vec<Found>)> {
     Some((begin?, calls))
 }
 
-fn json_call(call: Json) -> Found {
-    let Json::Object(mut call) = call else { return no_call("is no object") };
+fn json_call(call: Json) -> ParsedCall {
+    let Json::Object(mut call) = call else { return no_call("is not an object") };
     let arguments = call.shift_remove("arguments").or_else(|| call.shift_remove("parameters"));
     match call.get("name").and_then(Json::as_str) {
-        Some(name) => Found::Call(name.to_owned(), arguments.unwrap_or_else(|| json!({}))),
+        Some(name) => ParsedCall::Call(name.to_owned(), arguments.unwrap_or_else(|| json!({}))),
         None => no_call("has no `name`"),
     }
 }
 
-fn no_call(problem: &str) -> Found {
+fn no_call(problem: &str) -> ParsedCall {
     let form = r#"{"name": "NAME", "arguments": {"PARAMETER": VALUE}}"#;
     let reason = format!("What stands between <tool_call> and </tool_call> {problem}. Write {form}.");
-    Found::Mistake("tool_call".to_owned(), reason)
+    ParsedCall::Mistake("tool_call".to_owned(), reason)
 }

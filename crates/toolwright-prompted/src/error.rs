@@ -2,7 +2,7 @@
 
 use toolwright_core::{ErrorKind, ModelError, ToolError};
 
-/// Why prompted tool use failed. What a model did wrong is no error: it is told.
+/// Why prompted tool use failed. A mistake of the model is not an error: the model is asked to correct it.
 #[derive(Debug)]
 pub struct PromptError {
     kind: PromptErrorKind,

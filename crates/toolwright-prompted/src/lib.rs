@@ -1,8 +1,10 @@
-//! Tools for models without a tool API: the tools are described in the prompt, and the calls are read from the text.
+//! Tools for models without a tool API: the tools are described in the prompt, and the calls are read from
+//! the text.
 //!
-//! [`Prompted`] makes any model one that can call tools, for the same loop as all others. [`ToolUser`] speaks the prompt
-//! format of the anthropic-tools package as it is: its structured messages, its XML, its manual and automatic modes.
-//! Values in that format are Python's, so this crate reads and writes them as Python does; nothing a model writes is run.
+//! [`Prompted`] makes any model one that can call tools, for the same loop as all others. [`ToolUser`] speaks
+//! the prompt format of the anthropic-tools package as it is: its structured messages, its XML, its manual
+//! and automatic modes. Values in that format are Python's, so this crate reads and writes them as Python
+//! does; nothing a model writes is run.
 //!
 //! ```
 //! use toolwright_prompted::{PromptMessage, PromptTool, system_prompt};

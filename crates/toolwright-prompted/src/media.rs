@@ -1,8 +1,10 @@
-//! What of a tool's result has to be seen or heard. It stands in the user's turn, where nothing of it may be read as words.
+//! Pictures, audio and documents of a tool's result. They are sent in the user's turn, where nothing of them
+//! may be read as text.
 
 use toolwright_core::{Content, Media, MediaSource};
 
-/// A block that words cannot hold, under a name and an address that are nobody's words where it is described.
+/// A block that text cannot hold; its name and address are neutral, so that its description cannot pass for
+/// other text.
 pub(crate) fn media(block: &Content) -> Option<Content> {
     if block.in_words().is_some() {
         return None;

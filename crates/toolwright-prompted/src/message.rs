@@ -268,7 +268,7 @@ fn calls(inputs: &[ToolInput]) -> String {
     tame(format!("<function_calls>\n{}\n</function_calls>", invokes.collect::<Vec<_>>().join("\n\n")))
 }
 
-/// The results of calls, as the model is told them.
+/// The results of calls, as text for the model.
 pub fn inject_success(outcomes: &[ToolOutcome]) -> String {
     let results = outcomes.iter().map(|outcome| {
         format!(
@@ -280,7 +280,7 @@ pub fn inject_success(outcomes: &[ToolOutcome]) -> String {
     tame(format!("<function_results>\n{}\n</function_results>", results.collect::<Vec<_>>().join("\n")))
 }
 
-/// What the model did wrong, as it is told.
+/// The message about a mistake of the model.
 pub fn inject_error(message: &str) -> String {
     tame(format!("<function_results>\n<system>\n{}\n</system>\n</function_results>", inside(message)))
 }

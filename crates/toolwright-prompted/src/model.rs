@@ -6,7 +6,7 @@ use toolwright_core::{
     ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec, Usage,
 };
 
-use crate::calls::{self, Found};
+use crate::calls::{self, ParsedCall};
 use crate::media::media;
 use crate::message::without_tags;
 use crate::stops::{self, Stops};
@@ -23,7 +23,8 @@ pub enum PromptFormat {
 
 /// A model without a tool API, used as one with it.
 ///
-/// The loop does not notice: tools, choices, results, errors and pictures go in and out as with every other model.
+/// The loop does not notice: tools, choices, results, errors and pictures go in and out as with every other
+/// model.
 ///
 /// ```
 /// use serde_json::json;
@@ -73,8 +74,8 @@ impl<M: Model> Prompted<M> {
         let wanted = if request.tools.is_empty() { &[][..] } else { &[self.format.end()] };
         let mut stops = self.stops.to_send(wanted);
         let turn = request.messages.len();
-        // Words are passed on as they come, up to where a call begins.
-        let mut words = Words::new(self.format.begin());
+        // Text is streamed as it comes, up to where a call begins.
+        let mut words = TextBeforeCalls::new(self.format.begin());
         let mut reply = loop {
             let mut options: ModelOptions = request.options.clone();
             options.stop.extend(stops.iter().map(|text| (*text).to_owned()));
@@ -108,8 +109,8 @@ impl<M: Model> Prompted<M> {
             false => self.format.read(&mut reply.message, turn, request.tools),
         };
         words.end(calls, sink);
-        // Servers end answers with words that nobody knows, or without one; a call that is not whole has been found to be a
-        // mistake.
+        // Servers end answers with unknown stop reasons, or without one; a call that is not whole has been
+        // found to be a mistake.
         if !reply.message.tool_calls.is_empty()
             && matches!(reply.stop, StopReason::EndTurn | StopReason::StopSequence | StopReason::Other)
         {
@@ -267,8 +268,9 @@ impl PromptFormat {
         }
     }
 
-    /// A result as the user tells it; pictures and the like follow the text. What a tool says does not leave its place, or
-    /// it would be taken for the user's own words: links and documents that are text stand there too.
+    /// A result as the user tells it; pictures and the like follow the text. What a tool says does not leave
+    /// its place, or it would be taken for the user's own words: links and documents that are text stand
+    /// there too.
     fn result(self, result: &ToolResult, into: &mut Vec<Content>) {
         let (name, text, facts) = (&*result.name, words(result), result.explanation());
         into.push(Content::text(match self {
@@ -293,9 +295,10 @@ impl PromptFormat {
         into.extend(media);
     }
 
-    /// Moves the calls from a reply's text to where calls belong, and says where in the text the first began. Text that only looks like a call stays text. What was
-    /// meant as a call and is none becomes one that the runtime refuses; its message keeps what the model wrote and what
-    /// is wrong with it, and that is what the model reads.
+    /// Moves the calls from a reply's text to where calls belong, and says where in the text the first began.
+    /// Text that only looks like a call stays text. What was meant as a call and cannot be read becomes one
+    /// that the runtime refuses; its message keeps what the model wrote and what is wrong with it, and that
+    /// is what the model reads.
     fn read(self, message: &mut AssistantMessage, turn: usize, tools: &[ToolSpec]) -> Option<usize> {
         let mut text = message.text();
         let (begin, calls) = match self {
@@ -319,9 +322,9 @@ impl PromptFormat {
             .map(|(at, found)| {
                 let id = format!("call_{turn}_{at}");
                 match found {
-                    Found::Call(name, arguments) => ToolCall::new(id, name, arguments),
-                    Found::Mistake(name, reason) => {
-                        // Text that begins as an object and is none: no tool is called with it.
+                    ParsedCall::Call(name, arguments) => ToolCall::new(id, name, arguments),
+                    ParsedCall::Mistake(name, reason) => {
+                        // Text that begins as an object and is not one: no tool is called with it.
                         let arguments = format!("{{{reason}}}");
                         mistakes.insert(id.clone(), reason.into());
                         ToolCall::new(id, name, arguments)
@@ -360,7 +363,8 @@ fn response(value: &Json) -> String {
 /// Who keeps what a model wrote.
 const FROM: &str = "prompted";
 
-/// What is kept of a message that holds a mistake: all the model wrote, and what is wrong, by the ids of its calls.
+/// What is kept of a message that holds a mistake: all the model wrote, and what is wrong, by the ids of its
+/// calls.
 fn mark(said: &AssistantMessage) -> Option<&Map<String, Json>> {
     said.content.iter().find_map(|block| match block {
         Content::Reasoning { opaque, .. } if opaque.get("from")?.as_str()? == FROM => opaque.as_object(),
@@ -375,24 +379,24 @@ fn written(message: &Message) -> Option<&Map<String, Json>> {
     }
 }
 
-/// What is wrong with the call this answers. When something else came in between, say a limit, that is told.
+/// What is wrong with the call this answers; `None` when it failed for another reason, such as a limit.
 fn reason<'a>(mistakes: &'a Map<String, Json>, result: &ToolResult) -> Option<&'a str> {
     result.error.as_ref().filter(|error| error.kind == ErrorKind::Parsing)?;
     mistakes.get(&*result.call_id)?.as_str()
 }
 
-/// Passes words on until a call may begin. The beginning of a mark is held back until it is known to be one; what turns
-/// out to be no call is told at the end.
-struct Words {
+/// Streams text until a call may begin. A possible beginning of the mark is held back until it is decided;
+/// text that turns out not to be a call is sent at the end.
+struct TextBeforeCalls {
     begin: &'static str,
     heard: String,
     told: usize,
     over: bool,
 }
 
-impl Words {
+impl TextBeforeCalls {
     fn new(begin: &'static str) -> Self {
-        Words { begin, heard: String::new(), told: 0, over: false }
+        TextBeforeCalls { begin, heard: String::new(), told: 0, over: false }
     }
 
     fn hear(&mut self, text: &str, sink: DeltaSink<'_>) {
@@ -423,7 +427,7 @@ impl Words {
         self.heard.truncate(length);
     }
 
-    /// Tells the rest of the words, up to where the first call begins.
+    /// Sends the rest of the text, up to where the first call begins.
     fn end(&mut self, calls: Option<usize>, sink: DeltaSink<'_>) {
         self.tell(calls.unwrap_or(self.heard.len()), sink);
     }

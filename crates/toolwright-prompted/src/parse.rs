@@ -1,6 +1,7 @@
 //! Reading calls from what a model wrote.
 //!
-//! The rules are those of anthropic-tools, with one difference: a tag's name is compared as text, never as a pattern.
+//! The rules are those of anthropic-tools, with one difference: a tag's name is compared as text, never as a
+//! pattern.
 
 use toolwright_expr::Value;
 
@@ -12,7 +13,7 @@ use crate::tool::{BOOLEAN, PromptTool};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// No call.
-    Words,
+    Text,
     /// Calls, and what was said before them.
     Calls {
         /// What was said before.
@@ -20,7 +21,7 @@ pub enum Reading {
         /// The calls.
         invokes: Vec<Invoke>,
     },
-    /// Something that was meant to be a call; the text tells the model what is wrong.
+    /// A malformed call; the text explains to the model what is wrong.
     Mistake(String),
 }
 
@@ -38,7 +39,7 @@ const TAGS: [&str; 4] = ["function_calls", "invoke", "tool_name", "parameters"];
 /// Reads what a model wrote.
 pub fn extract(completion: &str) -> Reading {
     if !TAGS.iter().any(|tag| completion.contains(&open(tag)) || completion.contains(&close(tag))) {
-        return Reading::Words;
+        return Reading::Text;
     }
     read(completion).unwrap_or_else(|reason| Reading::Mistake(reason.to_owned()))
 }
@@ -77,7 +78,7 @@ fn read_invoke(invoke: &str) -> Result<Invoke, &'static str> {
 }
 
 fn read_parameters(text: &str) -> Result<Vec<(String, String)>, &'static str> {
-    // The tag of the block itself, met again inside, is no parameter; in a value it stays.
+    // The tag of the block itself, repeated inside, is not a parameter; in a value it is kept.
     let tags = text.replace("<parameters>", "");
     let names = between(&tags, "<", ">");
     if !names.len().is_multiple_of(2) {
@@ -137,7 +138,7 @@ pub enum Request {
 /// Reads what a model wrote and checks its calls. Nothing is asked for unless every call is in order.
 pub fn check(completion: &str, tools: &[PromptTool]) -> Request {
     match extract(completion) {
-        Reading::Words => Request::Nothing,
+        Reading::Text => Request::Nothing,
         Reading::Mistake(reason) => Request::Mistake(reason),
         Reading::Calls { prefix, invokes } => {
             match invokes.iter().map(|invoke| check_invoke(invoke, tools)).collect() {

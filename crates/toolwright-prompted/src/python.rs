@@ -1,9 +1,9 @@
 //! Python's way from text to values, without running anything.
 //!
-//! The evaluator of `toolwright-expr` does the reading: it has Python's numbers, texts and containers and reaches nothing
-//! else. Text is checked to be a literal before it is evaluated at all.
+//! The evaluator of `toolwright-expr` does the reading: it has Python's numbers, texts and containers and
+//! reaches nothing else. Text is checked to be a literal before it is evaluated at all.
 
-use toolwright_expr::{ErrorKind, Limits, Program, Value, is_builtin};
+use toolwright_expr::{ErrorKind, EvalLimits, Program, Value, is_builtin};
 
 use crate::error::{PromptError, PromptErrorKind};
 
@@ -12,9 +12,9 @@ const MAX_DEPTH: usize = 90;
 
 /// A parameter's text as a value of its declared type, which is the name of a Python type.
 ///
-/// `list` and `dict` read a literal, whose own type is not checked. Any other type is called with the text; text it
-/// refuses stays text. So `bool` makes everything but nothing true, as in Python. A name that is no type of Python's, or
-/// that would do more than make a value (`eval`, `open`), is an error.
+/// `list` and `dict` read a literal, whose own type is not checked. Any other type is called with the text;
+/// text it refuses stays text. So `bool` makes everything but nothing true, as in Python. A name that is not
+/// a Python type, or that would do more than make a value (`eval`, `open`), is an error.
 pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
     if matches!(kind, "list" | "dict") {
         return literal(text);
@@ -25,7 +25,7 @@ pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
         )));
     }
     let made = Program::compile(&format!("{kind}(x)"))
-        .and_then(|program| program.evaluate(&[("x", Value::str(text))], &Limits::default()));
+        .and_then(|program| program.evaluate(&[("x", Value::str(text))], &EvalLimits::default()));
     match made {
         Ok(value) => Ok(value),
         Err(error) if error.kind() == ErrorKind::Value => Ok(Value::str(text)),
@@ -33,7 +33,8 @@ pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
     }
 }
 
-/// A truth value of a tool of ours, by its words. The package has no such type, and its `bool` takes `False` for true.
+/// A truth value of a tool of ours, by its words. The package has no such type, and its `bool` takes `False`
+/// for true.
 pub(crate) fn truth(text: &str) -> Value {
     match text.trim() {
         "true" | "True" => Value::Bool(true),
@@ -44,7 +45,7 @@ pub(crate) fn truth(text: &str) -> Value {
 
 /// The value of a literal, as `ast.literal_eval` reads it.
 fn literal(text: &str) -> Result<Value, PromptError> {
-    // Space before the text is none of its indentation; space before a later first line is.
+    // Space before the text does not count as its indentation; space before a later first line is.
     let text = text.trim_start_matches([' ', '\t']);
     let refused = |why: &str| {
         let shown = toolwright_core::text::clip(text, 200);
@@ -57,7 +58,7 @@ fn literal(text: &str) -> Result<Value, PromptError> {
     }
     let program = Program::compile(text.trim_end()).map_err(|error| refused(error.message()))?;
     program
-        .evaluate(&Vec::<(&str, Value)>::new().as_slice(), &Limits::default())
+        .evaluate(&Vec::<(&str, Value)>::new().as_slice(), &EvalLimits::default())
         .map_err(|error| refused(error.message()))
 }
 
@@ -111,7 +112,8 @@ impl<'a> Scan<'a> {
         self.number()
     }
 
-    /// The items of a container, up to its end. Whether `:` and `,` stand where they must is left to the evaluator.
+    /// The items of a container, up to its end. Whether `:` and `,` stand where they must is left to the
+    /// evaluator.
     fn items(&mut self, end: char, depth: usize) -> bool {
         loop {
             if self.take(end) {

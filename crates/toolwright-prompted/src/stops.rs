@@ -1,5 +1,5 @@
-//! Stop texts for models that may take none: OpenAI's Responses API has no such thing, and some reasoning models refuse
-//! them elsewhere.
+//! Stop texts for models that may take none: OpenAI's Responses API has no such thing, and some reasoning
+//! models refuse them elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +29,8 @@ impl Stops {
     }
 }
 
-/// Ends an answer where the model would have stopped: at the first of the stop texts after `begin`, which is returned. A
-/// `begin` that the model only thinks is none.
+/// Ends an answer where the model would have stopped: at the first of the stop texts after `begin`, which is
+/// returned. A A `begin` inside its reasoning does not count.
 pub(crate) fn cut<'a>(message: &mut AssistantMessage, begin: &str, stops: &[&'a str]) -> Option<&'a str> {
     let mut hit = None;
     for block in &mut message.content {

@@ -65,7 +65,8 @@ impl PromptTool {
         self
     }
 
-    /// A tool of ours. The format knows no optional parameters: those are left out, and a default takes their place.
+    /// A tool of ours. The format knows no optional parameters: those are left out, and a default takes their
+    /// place.
     pub fn from_spec(spec: &ToolSpec) -> Self {
         let mut tool = PromptTool::new(&*spec.name, &spec.description);
         let required = spec.parameters.get("required").and_then(Json::as_array);
@@ -81,8 +82,8 @@ impl PromptTool {
         tool
     }
 
-    /// Reads a tool as anthropic-tools writes it: `name`, `description` and a list of `parameters`, each with `name`,
-    /// `type` and `description`.
+    /// Reads a tool as anthropic-tools writes it: `name`, `description` and a list of `parameters`, each with
+    /// `name`, `type` and `description`.
     pub fn from_json(json: &Json) -> Result<Self, PromptError> {
         let field = |object: &Json, key: &str| {
             let found = object.get(key).and_then(Json::as_str).map(str::to_owned);
@@ -111,7 +112,7 @@ impl PromptTool {
             [] => String::new(),
             notes => format!("\n<important_usage_notes>\n* {}\n</important_usage_notes>", notes.join("\n* ")),
         };
-        // A tool may be somebody else's, and so are its words.
+        // Tools may come from third parties, so their texts are untrusted.
         tame(format!(
             "<tool_description>\n<tool_name>{}</tool_name>\n<description>\n{}\n</description>\n\
              <parameters>\n{parameters}\n</parameters>{notes}\n</tool_description>",

@@ -97,12 +97,12 @@ type Watcher = (Verbosity, Arc<dyn Fn(&str) + Send + Sync>);
 /// # }).unwrap();
 /// ```
 pub struct ToolUser {
-    /// The tools, as the model is told them.
+    /// The tools, as text for the model.
     pub tools: Vec<PromptTool>,
-    /// How many mistakes in a row the model is told about before that is an error.
+    /// How many mistakes in a row the model may correct before the run fails.
     pub max_retries: u32,
-    /// How many completions one answer may take before that is an error. The limits of the run hold beside it: each
-    /// completion is one of its turns.
+    /// How many completions one answer may take before that is an error. The limits of the run hold beside
+    /// it: each completion is one of its turns.
     pub max_turns: u32,
     /// The most tokens of one completion.
     pub max_tokens: u32,
@@ -129,7 +129,8 @@ impl ToolUser {
         })
     }
 
-    /// The user, shown at work: `watcher` is told each piece of text, with a line above it that says what it is.
+    /// The user, shown at work: `watcher` gets each piece of text, with a line above it that says what it
+    /// is.
     #[must_use]
     pub fn watched(mut self, verbosity: Verbosity, watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.watcher = Some((verbosity, Arc::new(watcher)));
@@ -231,13 +232,13 @@ impl ToolUser {
         Ok(reply.message.text())
     }
 
-    /// Makes the calls of a `tool_inputs` message, and gives the message that answers it: what a program in manual mode
-    /// does between two answers of the model, after it has looked at the calls.
+    /// Makes the calls of a `tool_inputs` message, and gives the message that answers it: what a program in
+    /// manual mode does between two answers of the model, after it has looked at the calls.
     pub async fn run_tools(&self, inputs: &[ToolInput]) -> Result<PromptMessage, PromptError> {
         Ok(PromptMessage::ToolOutputs(self.call(inputs).await?))
     }
 
-    /// Makes the calls one after the other; the first that fails is what the model is told.
+    /// Makes the calls one after the other; the model gets the first failure.
     async fn call(&self, inputs: &[ToolInput]) -> Result<Result<Vec<ToolOutcome>, String>, PromptError> {
         let mut outcomes = Vec::with_capacity(inputs.len());
         for (index, input) in inputs.iter().enumerate() {
@@ -272,8 +273,8 @@ impl ToolUser {
     }
 }
 
-/// One completion as the answer of a model, so that a run can admit, charge and record it. What is asked is in the
-/// completion's own request.
+/// One completion as the answer of a model, so that a run can admit, charge and record it. What is asked is
+/// in the completion's own request.
 struct Completing<'a> {
     completer: &'a dyn Completer,
     request: &'a CompletionRequest,

@@ -25,7 +25,8 @@ pub struct CompletionRequest {
     pub max_tokens: u32,
     /// How adventurous to be; left to the model when absent.
     pub temperature: Option<f64>,
-    /// Where results of tools stand in the prompt, in order, in bytes. What only looks like results is not among them.
+    /// Where results of tools stand in the prompt, in order, in bytes. What only looks like results is not
+    /// among them.
     pub results: Vec<Range<usize>>,
 }
 
@@ -49,8 +50,8 @@ pub trait Completer: Send + Sync {
         "completer"
     }
 
-    /// What these tokens cost, in dollars; `None` when nobody knows the price. A run with a limit on its cost does not
-    /// ask for a completion without a price.
+    /// What these tokens cost, in dollars; `None` when the price is unknown. A run with a limit on its cost
+    /// does not ask for a completion without a price.
     fn cost(&self, _usage: &Usage) -> Option<f64> {
         None
     }
@@ -151,11 +152,11 @@ impl Transport {
 
 /// Completes prompts as anthropic-tools does: with its own requests, over one of its transports.
 ///
-/// How a request is sent is the caller's: a path and a body go out, the reply comes back. With a model of a vendor that
-/// is `VendorModel::post`, which adds the key or the signature.
+/// How a request is sent is the caller's: a path and a body go out, the reply comes back. With a model of a
+/// vendor that is `VendorModel::post`, which adds the key or the signature.
 ///
-/// Without a [price](Self::priced), a run with a limit on its cost does not ask it. Text completions on Bedrock do not say
-/// how many tokens they took: they are charged as one for every four bytes.
+/// Without a [price](Self::priced), a run with a limit on its cost does not ask it. Text completions on
+/// Bedrock do not say how many tokens they took: they are charged as one for every four bytes.
 #[derive(Clone)]
 pub struct TransportCompleter<S> {
     transport: Transport,
@@ -302,8 +303,8 @@ pub fn from_messages_api(stop_reason: &str, stop_sequence: Option<&str>, texts: 
 
 /// Completes prompts with any model.
 ///
-/// The original lets the model go on from text that is put into its mouth. Models of today refuse that, so results are
-/// told by the user instead, unless [`prefill`](Self::prefill) says that this model takes it.
+/// The original lets the model go on from text that is put into its mouth. Models of today refuse that, so
+/// results are sent in the user's turn instead, unless [`prefill`](Self::prefill) says that this model takes it.
 #[derive(Clone)]
 pub struct ModelCompleter {
     model: Arc<dyn Model>,
@@ -385,8 +386,9 @@ impl Completer for ModelCompleter {
     }
 }
 
-/// True when the text is a block of calls that lacks no more than its end. Vendors say that the model stopped, and not at
-/// which stop sequence: where a call stands half written, it was not the end of the block.
+/// True when the text is a block of calls that lacks no more than its end. Vendors say that the model
+/// stopped, and not at which stop sequence: where a call stands half written, it was not the end of the
+/// block.
 fn wants_its_end(text: &str) -> bool {
     let last = |tag: &str| text.rfind(tag);
     let open = last("<function_calls>") > last("</function_calls>") && last("</invoke>") > last("<invoke>");

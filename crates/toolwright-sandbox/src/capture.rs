@@ -1,8 +1,8 @@
 //! Output of a command in bounded memory: everything up to the limit, head and tail beyond it.
 //!
-//! The first half mebibyte and the last are kept in memory, and bytes are read to where they are kept, without a copy on
-//! the way. What lies between goes to a file without a name as long as the whole may still fit the limit, and is forgotten
-//! the moment it does not, so that many floods at once cost little.
+//! The first half mebibyte and the last are kept in memory, and bytes are read to where they are kept,
+//! without a copy on the way. What lies between goes to a file without a name as long as the whole may still
+//! fit the limit, and is forgotten the moment it does not, so that many floods at once cost little.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -11,12 +11,13 @@ use std::io::{Read, Seek, Write};
 pub(crate) const KEPT_END: usize = 512 * 1024;
 /// The most that is read at once.
 pub(crate) const CHUNK: usize = 128 * 1024;
-/// What is read at once at first. Most commands say little, and fresh memory costs more than the rest of their output.
+/// What is read at once at first. Most commands say little, and fresh memory costs more than the rest of
+/// their output.
 const FIRST: usize = 4 * 1024;
 /// The latest bytes go round in here; one read never reaches into the last `KEPT_END` of them.
 const RING: usize = KEPT_END + CHUNK;
 
-/// Collects one stream. The default keeps nothing beyond its ends; it stands where a capture was lent out.
+/// Collects one stream. The default keeps nothing but the ends; it is the placeholder of a capture that was lent out.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
     limit: usize,
@@ -51,7 +52,7 @@ pub(crate) struct Captured {
     pub(crate) text: String,
     /// How many bytes are missing.
     pub(crate) omitted: u64,
-    /// Whether bytes that are no text were replaced.
+    /// Whether bytes that are not UTF-8 were replaced.
     pub(crate) replaced: bool,
 }
 
@@ -98,8 +99,8 @@ impl Capture {
         self.ring.get(from..from + count).unwrap_or_default()
     }
 
-    /// Counts bytes that were thrown away unread. What came before them is no longer the end, so at least `KEPT_END`
-    /// bytes must follow.
+    /// Counts bytes that were thrown away unread. What came before them is no longer the end, so at least
+    /// `KEPT_END` bytes must follow.
     pub(crate) fn skip(&mut self, count: usize) {
         self.total = self.total.saturating_add(count as u64);
         self.middle = Middle::Dropped;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::policy::EnvPolicy;
 
-/// Where programs are looked for when nobody sets `PATH`.
+/// The search path when `PATH` is not set.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Puts an environment together: our defaults, then the caller's variables the policy passes on, then what the policy
-/// sets, then what this call sets.
+/// Puts an environment together: our defaults, then the caller's variables the policy passes on, then what
+/// the policy sets, then what this call sets.
 pub(crate) fn build(
     policy: &EnvPolicy,
     call: &BTreeMap<String, String>,

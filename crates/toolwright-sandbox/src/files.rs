@@ -1,8 +1,8 @@
-//! Reading and writing one file, run where the commands of a sandbox run: a path can lead nowhere a command could not
-//! go, so links and races inside the sandbox gain nothing.
+//! Reading and writing one file, run where the commands of a sandbox run: a path can lead nowhere a command
+//! could not go, so links and races inside the sandbox gain nothing.
 //!
-//! Only regular files are read, decided on the opened descriptor. A file is replaced as a whole or not at all, unless that
-//! would change who can use it.
+//! Only regular files are read, decided on the opened descriptor. A file is replaced as a whole or not at
+//! all, unless that would change who can use it.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -67,12 +67,12 @@ pub(crate) fn read(path: &Path, limit: u64, output: &mut dyn Write) -> io::Resul
     }
 }
 
-/// Replaces a file, making its folders. Readers see the old contents or the new, never a mix, and the new file has the
-/// owner, group, mode, access list and `user.` attributes of the old. Where those cannot be given to a new file, the old
-/// one is written in place, so that nobody gains or loses a file by an edit.
+/// Replaces a file, making its folders. Readers see the old contents or the new, never a mix, and the new
+/// file has the owner, group, mode, access list and `user.` attributes of the old. Where those cannot be
+/// given to a new file, the old one is written in place, so that an edit changes no ownership.
 ///
-/// The input must hold exactly `size` bytes. A caller that cancels closes the pipe before anything can kill this process,
-/// and without the size a cut input would look like a complete one.
+/// The input must hold exactly `size` bytes. A caller that cancels closes the pipe before anything can kill
+/// this process, and without the size a cut input would look like a complete one.
 pub(crate) fn write(path: &Path, input: &mut dyn Read, size: u64) -> io::Result<()> {
     let target = resolve(path)?;
     let folder = target.parent().map_or(Path::new("/"), |folder| folder);
@@ -170,8 +170,8 @@ impl Traits {
         given().is_ok() && new.metadata().is_ok_and(|about| same_owner(&about))
     }
 
-    /// Writes over the old contents. What is given up: readers can see a mix while it is written, and a full disk or the
-    /// end of the system in the middle leaves one. `input` is complete by then.
+    /// Writes over the old contents. What is given up: readers can see a mix while it is written, and a full
+    /// disk or the end of the system in the middle leaves one. `input` is complete by then.
     fn write_in_place(&self, input: &mut dyn Read) -> io::Result<()> {
         // Its other names may be outside the sandbox, where nothing may change.
         if self.about.nlink() > 1 {

@@ -1,19 +1,19 @@
 //! Containment for tools: run what a model asks for without trusting it.
 //!
-//! A [`Policy`] says what is open; a backend enforces it and implements [`toolwright_core::Sandbox`]. [`ProcessSandbox`]
-//! needs nothing but a Linux kernel; [`LocalSandbox`] isolates nothing and has to be asked for by name. Whatever a
-//! backend cannot give is `sandbox_unavailable`, never a quiet run without it, and every result lists the layers that
-//! were on.
+//! A [`SandboxPolicy`] says what is open; a backend enforces it and implements [`toolwright_core::Sandbox`].
+//! [`ProcessSandbox`] needs nothing but a Linux kernel; [`LocalSandbox`] isolates nothing and has to be asked
+//! for by name. Whatever a backend cannot give is `sandbox_unavailable`, never a quiet run without it, and
+//! every result lists the layers that were on.
 //!
 //! ```no_run
 //! use toolwright_core::{ExecRequest, Sandbox};
-//! use toolwright_sandbox::{Policy, ProcessSandbox, launcher};
+//! use toolwright_sandbox::{SandboxPolicy, ProcessSandbox, launcher};
 //!
 //! fn main() {
 //!     launcher::main_if_launcher();
 //!     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 //!     let result = runtime.block_on(async {
-//!         let sandbox = ProcessSandbox::open(Policy::private()).await?;
+//!         let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await?;
 //!         sandbox.exec(ExecRequest::new(["uname", "-n"])).await
 //!     });
 //!     assert_eq!(result.unwrap().stdout, "sandbox\n");
@@ -47,7 +47,7 @@ pub use launcher::client::sandboxes_ended;
 pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
 pub use pick::{BACKENDS, Backend, nearest_backend, open};
-pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};
+pub use policy::{EnvPolicy, Layer, MASKED, Network, PROTECTED, SYSTEM, SandboxLimits, SandboxPolicy};
 pub use probe::{Explanation, LayerReport, explain, probe, remedy};
 pub use proxy::NetworkEvent;
 pub use sys::pages::release_program_pages;

@@ -1,5 +1,5 @@
-//! Paths as text, without loss. A path need not be UTF-8; one that is not is written as a NUL, which no path can hold,
-//! and the hexadecimal form of its bytes.
+//! Paths as text, without loss. A path need not be UTF-8; one that is not is written as a NUL, which no path
+//! can hold, and the hexadecimal form of its bytes.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,4 +1,4 @@
-//! From a name to a sandbox. An unknown name is an error; `local` is never chosen for anybody.
+//! From a name to a sandbox. An unknown name is an error; `local` is never a default.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use toolwright_core::{ErrorKind, Sandbox, ToolError, nearest};
 use crate::backend::engine::EngineSandbox;
 use crate::backend::local::LocalSandbox;
 use crate::backend::process::ProcessSandbox;
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// The backends by name, the default first.
 pub const BACKENDS: [&str; 4] = ["process", "docker", "podman", "local"];
@@ -26,7 +26,8 @@ pub enum Backend<'k> {
 }
 
 impl<'k> Backend<'k> {
-    /// The backend of that name; `docker:IMAGE` and `podman:IMAGE` name the image too. `None` when there is none.
+    /// The backend of that name; `docker:IMAGE` and `podman:IMAGE` name the image too. `None` when there is
+    /// none.
     ///
     /// ```
     /// use toolwright_sandbox::Backend;
@@ -46,8 +47,9 @@ impl<'k> Backend<'k> {
     }
 }
 
-/// Opens the backend of that name, or the default one, under a policy. `docker:IMAGE` and `podman:IMAGE` name the image too.
-pub async fn open(kind: Option<&str>, mut policy: Policy) -> Result<Arc<dyn Sandbox>, ToolError> {
+/// Opens the backend of that name, or the default one, under a policy. `docker:IMAGE` and `podman:IMAGE` name
+/// the image too.
+pub async fn open(kind: Option<&str>, mut policy: SandboxPolicy) -> Result<Arc<dyn Sandbox>, ToolError> {
     let kind = kind.unwrap_or("process");
     let backend = Backend::named(kind);
     if let Some(Backend::Docker(Some(image)) | Backend::Podman(Some(image))) = backend {
@@ -71,8 +73,8 @@ pub async fn open(kind: Option<&str>, mut policy: Policy) -> Result<Arc<dyn Sand
     }
 }
 
-/// The backend whose name is most like this one, when one is like enough to be meant; or one of these other words. What stands after a
-/// colon is an image.
+/// The backend whose name is most like this one, when one is like enough to be meant; or one of these other
+/// words. What stands after a colon is an image.
 pub fn nearest_backend<const N: usize>(kind: &str, others: [&'static str; N]) -> Option<&'static str> {
     let name = kind.split(':').next().unwrap_or(kind);
     nearest(name, BACKENDS.into_iter().chain(others))

@@ -1,6 +1,7 @@
 //! What a sandbox lets through, as data. Backends enforce it; nothing here touches the machine.
 //!
-//! A policy says what is open. Everything else is closed, an unknown word is an error, and a default never opens.
+//! A policy says what is open. Everything else is closed, an unknown word is an error, and a default never
+//! opens.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,8 +28,9 @@ pub const SYSTEM: [&str; 11] = [
     "/gnu/store",
 ];
 
-/// Places that hold secrets; they are shown empty. Those that begin with `~/` are in the home folders of the machine, and are
-/// masked wherever a folder that is shown holds them, unless the policy shows them by their own name.
+/// Places that hold secrets; they are shown empty. Those that begin with `~/` are in the home folders of the
+/// machine, and are masked wherever a folder that is shown holds them, unless the policy shows them by their
+/// own name.
 pub const MASKED: [&str; 82] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -123,20 +125,22 @@ pub const MASKED: [&str; 82] = [
 
 /// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
 ///
-/// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`, `config.worktree` and the
-/// settings of submodules and worktrees. With it go the repository that a `.git` file leads to, the `.git` of submodules, hooks
-/// that `core.hooksPath` names, settings that are included and programs that settings name, where these are in a folder that
-/// can be written.
+/// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`,
+/// `config.worktree` and the settings of submodules and worktrees. With it go the repository that a `.git`
+/// file leads to, the `.git` of submodules, hooks that `core.hooksPath` names, settings that are included and
+/// programs that settings name, where these are in a folder that can be written.
 ///
-/// A folder without a repository in `.git` is taken for one itself, and its `config` obeyed, once there are `HEAD`, `objects`
-/// and `refs` in it. `HEAD` stands for the one of them that is guarded in such folders: `refs`, if it is not there.
+/// A folder without a repository in `.git` is taken for one itself, and its `config` obeyed, once there are
+/// `HEAD`, `objects` and `refs` in it. `HEAD` stands for the one of them that is guarded in such folders:
+/// `refs`, if it is not there.
 ///
-/// Those that begin with `~/` are in the home folders of the machine, and are protected wherever they could be written.
+/// Those that begin with `~/` are in the home folders of the machine, and are protected wherever they could
+/// be written.
 pub const PROTECTED: [&str; 36] = [
     ".git/",
     "HEAD",
     ".gitconfig",
-    // Shells, where the workspace is somebody's home folder, and what follows them into every folder.
+    // Shells, where the workspace is a home folder, and what follows them into every folder.
     ".profile",
     ".bashrc",
     ".bash_profile",
@@ -158,7 +162,7 @@ pub const PROTECTED: [&str; 36] = [
     ".toolwright/",
     "toolwright.yaml",
     "tools.lock",
-    // In a home folder: our own, what runs when somebody logs in, and what is run by its name.
+    // In a home folder: our own, what runs at login, and what is run by its name.
     "~/.config/toolwright/",
     "~/.local/share/toolwright/",
     "~/.claude.json",
@@ -177,17 +181,18 @@ pub const PROTECTED: [&str; 36] = [
 /// What a sandbox lets through.
 ///
 /// ```
-/// use toolwright_sandbox::{Network, Policy};
+/// use toolwright_sandbox::{Network, SandboxPolicy};
 ///
-/// let policy: Policy = serde_json::from_str(r#"{"workspace": "/srv/app", "limits": {"processes": 64}}"#).unwrap();
+/// let policy: SandboxPolicy = serde_json::from_str(r#"{"workspace": "/srv/app", "limits": {"processes": 64}}"#).unwrap();
 /// assert_eq!(policy.network, Network::Off);
-/// assert!(serde_json::from_str::<Policy>(r#"{"network": "open"}"#).is_err());
-/// assert!(serde_json::from_str::<Policy>(r#"{"netwrok": "off"}"#).is_err());
+/// assert!(serde_json::from_str::<SandboxPolicy>(r#"{"network": "open"}"#).is_err());
+/// assert!(serde_json::from_str::<SandboxPolicy>(r#"{"netwrok": "off"}"#).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Policy {
-    /// The folder to work in, writable, shown at its own path. Without one there is a private one, as long as the sandbox.
+pub struct SandboxPolicy {
+    /// The folder to work in, writable, shown at its own path. Without one there is a private one, as long as
+    /// the sandbox.
     #[serde(with = "path::maybe", skip_serializing_if = "Option::is_none")]
     pub workspace: Option<PathBuf>,
     /// Show the workspace read-only: looking is all that can be done to it.
@@ -201,12 +206,14 @@ pub struct Policy {
     /// More folders to show writable; a missing one is an error.
     #[serde(with = "path::many")]
     pub write: Vec<PathBuf>,
-    /// Files and folders to show empty. Relative ones belong to the workspace; those that begin with `~/` to the home folders
-    /// of the machine, where they are masked unless `read`, `write` or `workspace` names them.
+    /// Files and folders to show empty. Relative ones belong to the workspace; those that begin with `~/` to
+    /// the home folders of the machine, where they are masked unless `read`, `write` or `workspace` names
+    /// them.
     #[serde(with = "path::many")]
     pub mask: Vec<PathBuf>,
-    /// Files and folders (those with a final `/`) that cannot be changed, or made when absent, in the workspace and in the
-    /// folders of `write`; those that begin with `~/`, in the home folders of the machine.
+    /// Files and folders (those with a final `/`) that cannot be changed, or made when absent, in the
+    /// workspace and in the folders of `write`; those that begin with `~/`, in the home folders of the
+    /// machine.
     #[serde(with = "path::many")]
     pub protect: Vec<PathBuf>,
     /// The image of a container, for the backends that have containers.
@@ -217,14 +224,14 @@ pub struct Policy {
     /// What programs find in their environment.
     pub env: EnvPolicy,
     /// How much may be used.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// Protections without which nothing runs.
     pub require: Vec<Layer>,
 }
 
-impl Default for Policy {
+impl Default for SandboxPolicy {
     fn default() -> Self {
-        Policy {
+        SandboxPolicy {
             workspace: None,
             read_only: false,
             system: SYSTEM.iter().map(PathBuf::from).collect(),
@@ -235,21 +242,21 @@ impl Default for Policy {
             image: None,
             network: Network::Off,
             env: EnvPolicy::default(),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             require: Layer::DEFAULT_REQUIRED.to_vec(),
         }
     }
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// The default policy with a private, empty workspace that nothing needs protecting in.
     pub fn private() -> Self {
-        Policy { protect: Vec::new(), ..Policy::default() }
+        SandboxPolicy { protect: Vec::new(), ..SandboxPolicy::default() }
     }
 
     /// The default policy for work in `folder`.
     pub fn for_workspace(folder: impl Into<PathBuf>) -> Self {
-        Policy { workspace: Some(folder.into()), ..Policy::default() }
+        SandboxPolicy { workspace: Some(folder.into()), ..SandboxPolicy::default() }
     }
 
     /// Checks everything that can be checked without looking at the machine.
@@ -318,23 +325,23 @@ fn refused(message: impl Into<String>) -> ToolError {
 ///
 /// Written as `off`, `loopback`, or a list of hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Said", into = "Said")]
+#[serde(from = "NetworkForm", into = "NetworkForm")]
 pub enum Network {
     /// Nothing: no interface, and no sockets but local ones.
     #[default]
     Off,
     /// Only what listens inside the same sandbox, on a loopback interface of its own.
     Loopback,
-    /// Beside that the named hosts, through a filtering proxy: `example.com`, `*.example.com`, `example.com:8443`, an
-    /// address. Without a port, 80 and 443 are open. A name that leads to a private address is refused unless the address
-    /// is named too.
+    /// Beside that the named hosts, through a filtering proxy: `example.com`, `*.example.com`,
+    /// `example.com:8443`, an address. Without a port, 80 and 443 are open. A name that leads to a private
+    /// address is refused unless the address is named too.
     Allow(Vec<String>),
 }
 
-/// A network as it is written.
+/// The forms in which a policy file writes a network.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "`off`, `loopback`, or a list of hosts")]
-enum Said {
+enum NetworkForm {
     Word(Word),
     /// YAML reads `off` as false.
     No(No),
@@ -373,22 +380,22 @@ struct Allow {
     allow: Vec<String>,
 }
 
-impl From<Said> for Network {
-    fn from(said: Said) -> Self {
-        match said {
-            Said::Word(Word::Off) | Said::No(No) => Network::Off,
-            Said::Word(Word::Loopback) => Network::Loopback,
-            Said::Hosts(hosts) | Said::Allow(Allow { allow: hosts }) => Network::Allow(hosts),
+impl From<NetworkForm> for Network {
+    fn from(form: NetworkForm) -> Self {
+        match form {
+            NetworkForm::Word(Word::Off) | NetworkForm::No(No) => Network::Off,
+            NetworkForm::Word(Word::Loopback) => Network::Loopback,
+            NetworkForm::Hosts(hosts) | NetworkForm::Allow(Allow { allow: hosts }) => Network::Allow(hosts),
         }
     }
 }
 
-impl From<Network> for Said {
+impl From<Network> for NetworkForm {
     fn from(network: Network) -> Self {
         match network {
-            Network::Off => Said::Word(Word::Off),
-            Network::Loopback => Said::Word(Word::Loopback),
-            Network::Allow(hosts) => Said::Hosts(hosts),
+            Network::Off => NetworkForm::Word(Word::Off),
+            Network::Loopback => NetworkForm::Word(Word::Loopback),
+            Network::Allow(hosts) => NetworkForm::Hosts(hosts),
         }
     }
 }
@@ -406,7 +413,7 @@ pub struct EnvPolicy {
 /// How much a sandbox may use. `None` means no limit of that kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Bytes of memory for the sandbox (where cgroups are writable) or else for each process.
     pub memory: Option<u64>,
     /// Processes and threads at once.
@@ -417,16 +424,16 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files of each process.
     pub open_files: Option<u64>,
-    /// Bytes in each of the private folders (`/tmp`, the home folder, `/dev/shm`, a private workspace). Their files are counted
-    /// too: one for every 4096 bytes, at least 1024.
+    /// Bytes in each of the private folders (`/tmp`, the home folder, `/dev/shm`, a private workspace). Their
+    /// files are counted too: one for every 4096 bytes, at least 1024.
     pub scratch: u64,
     /// Seconds a command may take when its caller does not say; also the most a caller may ask for.
     pub timeout_seconds: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for SandboxLimits {
     fn default() -> Self {
-        Limits {
+        SandboxLimits {
             memory: Some(4 << 30),
             processes: Some(512),
             cpu_seconds: None,
@@ -438,7 +445,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl SandboxLimits {
     /// How many files a private folder may hold.
     pub(crate) fn scratch_files(&self) -> u64 {
         (self.scratch / 4096).clamp(1024, 1 << 20)
@@ -491,7 +498,7 @@ pub enum Layer {
     Seccomp,
     /// A second, independent lock on files, sockets and signals.
     Landlock,
-    /// Limits of each process.
+    /// SandboxLimits of each process.
     ProcessLimits,
     /// A limit on the memory of the whole sandbox.
     MemoryCgroup,
@@ -519,8 +526,8 @@ impl Layer {
         Layer::PidsCgroup,
     ];
 
-    /// What a policy requires when it does not say. Landlock needs a recent kernel and cgroups need a delegated or root
-    /// owned tree, so they are used where they are and not insisted on.
+    /// What a policy requires when it does not say. Landlock needs a recent kernel and cgroups need a
+    /// delegated or root owned tree, so they are used where they are and not insisted on.
     pub const DEFAULT_REQUIRED: [Layer; 10] = [
         Layer::UserNamespace,
         Layer::MountNamespace,
@@ -566,8 +573,8 @@ impl fmt::Display for Layer {
 mod tests {
     use super::*;
 
-    fn load(json: &str) -> Result<Policy, String> {
-        serde_json::from_str::<Policy>(json).map_err(|error| error.to_string())
+    fn load(json: &str) -> Result<SandboxPolicy, String> {
+        serde_json::from_str::<SandboxPolicy>(json).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -594,15 +601,15 @@ mod tests {
     #[test]
     fn an_absent_word_is_the_closed_one() {
         let policy = load("{}").unwrap();
-        assert_eq!(policy, Policy::default());
+        assert_eq!(policy, SandboxPolicy::default());
         assert_eq!(policy.network, Network::Off);
         policy.check().unwrap();
     }
 
     #[test]
     fn what_cannot_be_enforced_is_refused() {
-        let with = |change: fn(&mut Policy)| {
-            let mut policy = Policy::default();
+        let with = |change: fn(&mut SandboxPolicy)| {
+            let mut policy = SandboxPolicy::default();
             change(&mut policy);
             policy.check().unwrap_err().kind()
         };

@@ -10,10 +10,10 @@ use crate::backend::process::ProcessSandbox;
 use crate::backend::shared::look_up;
 use crate::layer::home;
 use crate::layer::view::{Plan, ViewEntry};
-use crate::policy::{Layer, Limits, Network, Policy};
+use crate::policy::{Layer, Network, SandboxLimits, SandboxPolicy};
 use crate::sys;
 
-/// Whether one layer can be had here.
+/// Whether one layer is available on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LayerReport {
     /// The layer.
@@ -35,7 +35,7 @@ pub struct Explanation {
     /// What can be reached.
     pub network: Network,
     /// How much may be used.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// Names of the caller's variables that are passed on.
     pub env: Vec<String>,
     /// Every layer and whether it would be on.
@@ -47,14 +47,14 @@ pub struct Explanation {
 
 /// Tries every layer by opening a sandbox that requires none of them.
 pub async fn probe() -> Vec<LayerReport> {
-    reports(&ProcessSandbox::open(Policy { require: Vec::new(), ..Policy::private() }).await)
+    reports(&ProcessSandbox::open(SandboxPolicy { require: Vec::new(), ..SandboxPolicy::private() }).await)
 }
 
 /// Shows what a policy gives, by opening a sandbox with its folders, in which nothing is run.
-pub async fn explain(policy: &Policy) -> Result<Explanation, ToolError> {
+pub async fn explain(policy: &SandboxPolicy) -> Result<Explanation, ToolError> {
     let mut refused = policy.check().err().map(|error| error.to_string());
     let view = Plan::make(&home::resolve(policy, look_up)?.policy, policy.workspace.as_deref())?.entries();
-    let opened = ProcessSandbox::open(Policy { require: Vec::new(), ..policy.clone() }).await;
+    let opened = ProcessSandbox::open(SandboxPolicy { require: Vec::new(), ..policy.clone() }).await;
     if let Err(error) = &opened {
         refused.get_or_insert_with(|| error.to_string());
     }
@@ -90,8 +90,8 @@ fn reports(opened: &Result<ProcessSandbox, ToolError>) -> Vec<LayerReport> {
 /// What an error of a launcher begins with.
 pub(crate) const SETUP_FAILED: &str = "the sandbox cannot be set up: ";
 
-/// Settings with which the kernel refuses user namespaces, their values then, those that allow it, and whether root is
-/// refused too.
+/// Settings with which the kernel refuses user namespaces, their values then, those that allow it, and
+/// whether root is refused too.
 const IN_THE_WAY: [(&str, &str, &str, bool); 3] = [
     ("user.max_user_namespaces", "0", "15000", true),
     ("kernel.unprivileged_userns_clone", "0", "1", false),
@@ -104,8 +104,9 @@ const CONTAINERS: [(&str, &str); 2] = [
     ("run/.containerenv", "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL"),
 ];
 
-/// The command that lets sandboxes be made here, when the reason why one was not is that namespaces are refused, and it is
-/// known what refuses them: a setting of the kernel, or the container this program runs in.
+/// The command that lets sandboxes be made here, when the reason why one was not is that namespaces are
+/// refused, and it is known what refuses them: a setting of the kernel, or the container this program runs
+/// in.
 pub fn remedy(reason: &str) -> Option<String> {
     are_refused(reason).then(|| remedy_in(Path::new("/"), sys::effective_ids().0 == 0)).flatten()
 }

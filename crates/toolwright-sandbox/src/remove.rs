@@ -1,5 +1,5 @@
-//! Removing a folder with all that somebody who does not want it removed has put into it: chains of folders deeper than
-//! any path, folders that nobody may enter, more files than can be listed.
+//! Removes a directory tree that was built to resist removal: chains of folders deeper than
+//! any path, folders without permissions, more files than can be listed.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use crate::sys;
 
-/// Removes a folder. What is in folders within it is brought up to the top first, so that neither paths nor the number of
-/// open files grow with the depth. The error says why something is left: it cannot be removed, or time is up.
+/// Removes a folder. What is in folders within it is brought up to the top first, so that neither paths nor
+/// the number of open files grow with the depth. The error says why something is left: it cannot be removed,
+/// or time is up.
 pub(crate) fn tree(top: &Path, until: Instant) -> io::Result<()> {
     open_up(top)?;
     loop {

@@ -1,8 +1,9 @@
-//! Limits the kernel keeps for each process. They hold where control groups cannot be used, and beside them.
+//! SandboxLimits that the kernel enforces for each process (rlimits). They hold where control groups cannot be used, and beside
+//! them.
 
 use std::io;
 
-use crate::policy::Limits;
+use crate::policy::SandboxLimits;
 use crate::sys::process::limit;
 
 /// What a memory limit becomes.
@@ -10,15 +11,15 @@ use crate::sys::process::limit;
 pub(crate) enum MemoryLimit {
     /// A control group counts the sandbox as a whole.
     WholeSandbox,
-    /// Each process has the limit for its writable private memory. Address space that is only reserved does not count,
-    /// so runtimes that reserve a lot (Go, Java, Node) still start.
+    /// Each process has the limit for its writable private memory. Address space that is only reserved does
+    /// not count, so runtimes that reserve a lot (Go, Java, Node) still start.
     EachProcess,
 }
 
 /// Puts the limits on this process; what it starts inherits them and cannot raise them.
-pub(crate) fn apply(limits: &Limits, memory: MemoryLimit) -> io::Result<()> {
-    // Not 0: with that the kernel still starts the host's handler of crashes, as root, when there is one. With 1 it does
-    // not, and a file of one byte is no core either.
+pub(crate) fn apply(limits: &SandboxLimits, memory: MemoryLimit) -> io::Result<()> {
+    // Not 0: with that the kernel still starts the host's handler of crashes, as root, when there is one.
+    // With 1 it does not, and a file of one byte is not a core dump either.
     limit(libc::RLIMIT_CORE, 1)?;
     let memory = limits.memory.filter(|_| memory == MemoryLimit::EachProcess);
     for (resource, value) in [

@@ -1,5 +1,5 @@
-//! Accounts of observed records: each is run from its data, covered by a named test, different on purpose, or the business
-//! of a later part. The first matching entry counts.
+//! Accounts of observed records: each is run from its data, covered by a named test, different on purpose, or
+//! the business of a later part. The first matching entry counts.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -55,8 +55,8 @@ impl Accounts {
         self.entry(id).is_some_and(|(_, entry)| entry.status == Status::Run)
     }
 
-    /// What is wrong with the accounts of these records: one that is missing, an entry without a record, a test that is in no
-    /// source below `sources`, a difference that `page` does not state.
+    /// What is wrong with the accounts of these records: one that is missing, an entry without a record, a
+    /// test that is in no source below `sources`, a difference that `page` does not state.
     pub fn problems(&self, ids: &[&str], sources: &Path, page: &Path) -> io::Result<Vec<String>> {
         let mut problems = Vec::new();
         let mut used = BTreeSet::new();

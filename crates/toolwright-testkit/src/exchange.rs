@@ -9,7 +9,7 @@ use toolwright_core::{
     ToolChoice, ToolSpec, Usage,
 };
 
-/// What was asked, and what was answered.
+/// A request and its reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
     /// The conversation so far.
@@ -63,19 +63,19 @@ impl Exchange {
     }
 }
 
-/// Passes requests on to a model and keeps what was said, also that it could not answer.
+/// Forwards requests to a model and records every reply and failure.
 pub struct Recorder<M> {
     model: M,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
 impl<M: Model> Recorder<M> {
-    /// Records what `model` is asked and answers.
+    /// Records the exchanges of `model`.
     pub fn new(model: M) -> Self {
         Recorder { model, exchanges: Mutex::default() }
     }
 
-    /// What was said so far.
+    /// The exchanges so far.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -84,7 +84,7 @@ impl<M: Model> Recorder<M> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
     }
 
-    /// Writes what was said to a file.
+    /// Writes the exchanges to a file.
     pub fn save(&self, path: &Path) -> std::io::Result<()> {
         let mut text = serde_json::to_string_pretty(&self.exchanges())?;
         text.push('\n');
@@ -122,8 +122,9 @@ impl<M: Model> Model for Recorder<M> {
     }
 }
 
-/// Answers as recorded. A request that differs from every recorded one is an error, so a change in what is sent to a
-/// model cannot go unnoticed. Agents that worked at the same time may ask in another order than they did.
+/// Answers as recorded. A request that differs from every recorded one is an error, so a change in what is
+/// sent to a model cannot go unnoticed. Agents that worked at the same time may ask in another order than
+/// they did.
 #[derive(Debug, Clone)]
 pub struct Player {
     exchanges: Arc<Vec<Exchange>>,

@@ -1,8 +1,8 @@
 //! For testing your own tools, models and executors.
 //!
 //! - [`conformance`]: suites that any tool, model or executor should pass, as ordinary functions.
-//! - [`exchange`]: a model that records what was said, and one that plays it again.
-//! - [`server`]: a server on the loopback that answers as a test tells it to.
+//! - [`exchange`]: a model that records exchanges, and one that replays them.
+//! - [`server`]: a loopback server with scripted replies.
 //! - [`vectors`]: files of observed inputs and outputs, and the count of how they fared.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! A server on the loopback that answers as a test tells it to, and remembers what it was asked.
+//! A loopback server with scripted replies that records its requests.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The most bytes of a request's body.
 const MAX_BODY: u64 = 64 << 20;
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// `GET`, `POST` and so on.
@@ -30,7 +30,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null when it is none.
+    /// The body as JSON; null when it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl Server {
                     return;
                 }
                 let (remembered, answer) = (remembered.clone(), answer.clone());
-                // A client that leaves harms nobody.
+                // A client may hang up early.
                 std::thread::spawn(move || serve(&stream, &remembered, &*answer));
             }
         });
@@ -92,7 +92,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,6 +1,6 @@
 //! `toolwright eval`: one template.
 
-use toolwright::expr::{Error, Limits, Program, Template, Value, Variables};
+use toolwright::expr::{Error, EvalLimits, Program, Template, Value, Variables};
 
 use crate::args::Eval;
 use crate::console::Console;
@@ -8,7 +8,7 @@ use crate::report::{Unevaluated, Usage};
 
 pub fn run(what: &Eval, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
-    let limits = Limits::default();
+    let limits = EvalLimits::default();
     let scope = variables(&what.vars, &limits)?;
     let refused = |error: Error| Unevaluated::new(&error, Some(&what.template));
     let template = Template::compile(&what.template).map_err(refused)?;
@@ -24,7 +24,7 @@ pub fn run(what: &Eval, console: &Console) -> anyhow::Result<()> {
 }
 
 /// The variables of `--vars`. Numbers keep all their digits.
-fn variables(json: &str, limits: &Limits) -> Result<Variables, Usage> {
+fn variables(json: &str, limits: &EvalLimits) -> Result<Variables, Usage> {
     const EXAMPLE: &str = "for example: --vars '{\"name\": \"ada\"}'";
     let refused = |problem: &str| Usage::new(format!("--vars is not a JSON object: {problem}")).hint(EXAMPLE);
     match Value::parse_json(json, limits) {
@@ -36,7 +36,7 @@ fn variables(json: &str, limits: &Limits) -> Result<Variables, Usage> {
     }
 }
 
-fn python_text(value: Value, limits: &Limits) -> anyhow::Result<String> {
+fn python_text(value: Value, limits: &EvalLimits) -> anyhow::Result<String> {
     let text = Program::compile("str(x)").and_then(|program| program.evaluate(&[("x", value)], limits));
     Ok(text.map_err(|error| Unevaluated::new(&error, None))?.to_string())
 }

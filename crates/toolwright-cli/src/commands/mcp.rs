@@ -283,15 +283,15 @@ async fn started(server: &McpServer, target: &McpTarget) -> anyhow::Result<Tools
         }
         _ if waits_for_network(target, &why) => {
             let hint = "it runs in a sandbox without a network; if it needs one, say what it may reach: --allow-net HOST";
-            match state.said.is_empty() {
+            match state.last_output.is_empty() {
                 true => hint.to_owned(),
-                false => format!("{hint}. What it wrote last:\n    {}", state.said.join("\n    ")),
+                false => format!("{hint}. What it wrote last:\n    {}", state.last_output.join("\n    ")),
             }
         }
-        _ => match state.said.is_empty() {
+        _ => match state.last_output.is_empty() {
             true => "it wrote nothing on stderr; try the command by itself: an MCP server waits for input"
                 .to_owned(),
-            false => format!("what it wrote last:\n    {}", state.said.join("\n    ")),
+            false => format!("what it wrote last:\n    {}", state.last_output.join("\n    ")),
         },
     });
     Err(Failed(error).into())

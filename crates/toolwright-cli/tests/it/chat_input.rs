@@ -141,7 +141,7 @@ fn arguments_are_typed_anew_where_there_is_no_editor() {
     assert!(terminal.screen().contains("edited"), "{}", terminal.screen());
 }
 
-/// A slip in the arguments is mended where it was made: the call is not lost by it.
+/// Wrong arguments can be corrected in the editor: the call is not lost.
 #[test]
 fn arguments_that_do_not_fit_are_asked_for_again() {
     let folder = folder("- calls: [{tool: add, arguments: {x: 1, y: 2}}]\n- text: Added.\n  expect: '42'\n");
@@ -258,7 +258,7 @@ fn ctrl_z_goes_to_the_shell_while_the_model_works_and_while_something_is_asked()
     assert!(terminal.written().contains("the user said no: because"), "{}", terminal.screen());
 }
 
-/// Each keeps what was typed in it, whoever leaves last.
+/// Each keeps its own history, in any order of leaving.
 #[test]
 fn two_chats_at_once_keep_both_their_inputs() {
     let folder = folder("- text: One.\n");
@@ -319,7 +319,7 @@ fn a_conversation_in_which_nothing_was_said_is_not_recorded() {
     assert_eq!(runs.count(), 0);
 }
 
-/// A line that is no UTF-8 is answered like any other, and so are those behind it.
+/// A line that is not UTF-8 is answered like any other, and so are the lines after it.
 #[test]
 fn a_pipe_may_hold_any_bytes() {
     use std::io::Write as _;

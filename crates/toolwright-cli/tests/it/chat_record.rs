@@ -87,9 +87,9 @@ fn who_may_not_write_is_told_how_to_be_let() {
         }
         assert!(shown.contains("`n.txt` cannot be written: its place is read-only"), "{shown}");
         assert!(shown.contains("hint: tools may write where they are allowed to: `--write .`"), "{shown}");
-        // The model learns that it is no use to try again.
+        // The hint for the model says that only the policy can change it.
         let told = std::fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
-        assert!(told.contains("whoever set it up can allow it"), "{told}");
+        assert!(told.contains("its policy can allow writing"), "{told}");
         std::fs::remove_file(folder.path().join("t.jsonl")).unwrap();
     }
 }
@@ -139,7 +139,8 @@ fn a_session_that_is_taken_up_shows_its_calls() {
     assert!(shown.contains("Four.") && shown.contains("0 calls (0 failed)"), "{shown}");
 }
 
-/// What is taken back of a session before anything is asked is never put on record; the next answer is shown all the same.
+/// What is taken back of a session before anything is asked is never put on record; the next answer is shown
+/// all the same.
 #[test]
 fn an_answer_after_a_session_was_taken_back_is_shown() {
     let folder = folder("- text: One.\n- text: Two.\n");

@@ -101,7 +101,7 @@ fn init_asks_and_writes_what_check_accepts() {
 fn init_asks_again_for_what_is_no_answer() {
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::start(folder.path(), &["init"], 100, 30, &[]);
-    // A word that is neither is no answer.
+    // Another word is refused.
     terminal.wait("May tools run commands");
     terminal.send("sure\r");
     terminal.wait("write y or n");
@@ -120,7 +120,8 @@ fn init_asks_again_for_what_is_no_answer() {
     assert!(checked.contains("no problems") && checked.ends_with("exit 0\n"), "{checked}");
 }
 
-/// The models there are: those of keys, of a file, and of a server that is found; what cannot be used says why.
+/// The models there are: those of keys, of a file, and of a server that is found; what cannot be used says
+/// why.
 #[test]
 fn models_are_listed_with_where_they_come_from() {
     let model = FakeModel::start();

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::json;
 use crate::terminal::Terminal;
 
-/// A server in shell with one tool, `go`, that asks `question` and tells what came back. While there is a file `hold` it
-/// does not ask, while there is a file `keep` it does not tell.
+/// A server in shell with one tool, `go`, that asks `question` and tells what came back. While there is a
+/// file `hold` it does not ask, while there is a file `keep` it does not tell.
 fn asking(folder: &Path, question: &str) {
     let script = format!(
         r#"answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$1" "$2"; }}

@@ -1,4 +1,5 @@
-//! The files of `examples/yaml` with the program's own tools: all are fine, and what uses the tools gives what it states.
+//! The files of `examples/yaml` with the program's own tools: all are fine, and what uses the tools gives
+//! what it states.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

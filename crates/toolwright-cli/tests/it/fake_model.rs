@@ -1,4 +1,5 @@
-//! A model's server for tests: it says one thing, in the forms of Anthropic and of OpenAI, and keeps what it was asked.
+//! A model's server for tests: it says one thing, in the forms of Anthropic and of OpenAI, and keeps what it
+//! was asked.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -155,7 +155,7 @@ fn settings_behind_a_link_of_the_users_own_keep_their_place_rights_and_digits() 
     let after = std::fs::read_to_string(&file).unwrap();
     assert!(after.starts_with(before.trim_end().strip_suffix("}}").unwrap()), "{after}");
     assert!(after.contains("\"toolwright\": {") && after.ends_with("}}\n"), "{after}");
-    // A folder that others can write to is no place to follow a link to.
+    // A link into a world-writable folder is not followed.
     rights(&kept, 0o777);
     let shown = show_in(folder.path(), &install, "");
     assert!(shown.contains("is a link to") && shown.ends_with("--- exit 2\n"), "{shown}");

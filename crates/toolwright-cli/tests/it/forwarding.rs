@@ -1,5 +1,5 @@
-//! What the servers of a file ask is passed on by `serve` to the client whose call they work on, in both eras; and what they
-//! ask in the chat is asked there.
+//! What the servers of a file ask is passed on by `serve` to the client whose call they work on, in both
+//! eras; and what they ask in the chat is asked there.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::terminal::Terminal;
 
-/// A server in shell whose tool `greet` asks who is there, and tells what came back. A call that was called off is not
-/// answered.
+/// A server in shell whose tool `greet` asks who is there, and tells what came back. A call that was called
+/// off is not answered.
 pub(crate) const ASKS: &str = r#"
 off=
 while read -r line; do
@@ -110,7 +110,7 @@ fn a_question_reaches_the_client_over_its_session() {
     for (id, reply, wanted) in [
         (1, json!({"action": "accept", "content": {"name": "Ada"}}), "hello Ada"),
         (2, json!({"action": "decline"}), "declined"),
-        // What does not fit the form is no answer.
+        // An answer that does not fit the form is rejected.
         (3, json!({"action": "accept", "content": {"name": 7}}), "not answered"),
     ] {
         served.call(id, &call);
@@ -176,7 +176,7 @@ fn without_a_session_the_call_is_made_again_with_the_answer() {
     served.call(4, &with(can(), answered(json!({"action": "accept", "content": {}}))));
     let again = served.hear();
     assert!(again["result"]["inputRequests"][key].is_object(), "{again}");
-    // The answer to one call is none to another.
+    // The answer to one call is not valid for another.
     let mut other = with(can(), answered(json!({"action": "decline"})));
     other["arguments"] = json!({"other": 1});
     served.call(5, &other);
@@ -363,7 +363,8 @@ fn the_reference_server_asks_at_the_terminal() {
     }
 }
 
-/// A server in shell whose tool `go` changes what it offers: another tool becomes something else, and one is new.
+/// A server in shell whose tool `go` changes what it offers: another tool becomes something else, and one is
+/// new.
 const CHANGES: &str = r#"
 gone=
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }

@@ -118,7 +118,7 @@ fn a_client_need_not_know_which_of_two_instances_answers() {
         again["requestState"] = asked["result"]["requestState"].clone();
         let done = ask("tools/call", "shout", again.clone());
         assert_eq!(done["result"]["content"][0]["text"], "HEY", "{done}");
-        // The state is of no use for anything else, whoever is asked.
+        // The state is not valid for another request, on either instance.
         again["arguments"]["text"] = json!("another text");
         assert_eq!(ask("tools/call", "shout", again)["error"]["code"], -32602);
     }

@@ -263,7 +263,8 @@ fn nothing_of_a_server_is_left_when_the_program_has_ended() {
     }
 }
 
-/// Runs the program in a folder whose server says that it is up, and stops it then with a signal. How it ended is told.
+/// Runs the program in a folder whose server says that it is up, and stops it then with a signal. How it
+/// ended is told.
 fn stopped(folder: &std::path::Path, args: &[&str], signal: &str) -> std::process::ExitStatus {
     let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
         .args(args)

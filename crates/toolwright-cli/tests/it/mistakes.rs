@@ -183,7 +183,7 @@ fn json_on(stream: &str, shown: &str) -> serde_json::Value {
     serde_json::from_str(part).unwrap_or_else(|error| panic!("{error}: {shown}"))
 }
 
-/// `--json` holds for every answer and every error; what cannot be JSON is refused.
+/// `--json` applies to each result and each error; commands without a JSON form refuse it.
 #[test]
 fn programs_get_json_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -255,7 +255,8 @@ fn a_tool_of_a_section_is_not_taken_for_the_built_in_one() {
     assert_eq!(called.value()["content"][0]["value"], 3, "{called:?}");
 }
 
-/// A policy in a file of its own is checked with the tools that are here: those of the file, and the built-in ones.
+/// A policy in a file of its own is checked with the tools that are here: those of the file, and the built-in
+/// ones.
 #[test]
 fn a_policy_is_checked_with_the_file_that_is_here() {
     let folder = tempfile::tempdir().unwrap();

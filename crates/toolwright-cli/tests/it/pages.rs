@@ -39,7 +39,7 @@ fn the_policy_of_the_guide_is_one() {
 #[test]
 fn the_policy_of_sandboxes_is_one() {
     let blocks = blocks(&page("docs/guide/sandbox.md"), "yaml");
-    let policy: toolwright::sandbox::Policy = serde_saphyr::from_str(&blocks[0]).unwrap();
+    let policy: toolwright::sandbox::SandboxPolicy = serde_saphyr::from_str(&blocks[0]).unwrap();
     assert_eq!(policy.workspace.as_deref(), Some(Path::new("/srv/app")));
     assert_eq!(policy.network, toolwright::sandbox::Network::Off);
 }
@@ -126,8 +126,8 @@ fn shell(script: &str, folder: &Path, home: &Path) -> std::process::Output {
     command.args(["-eu", "-c", &script]).stdin(std::process::Stdio::null()).output().unwrap()
 }
 
-/// Runs the commands of a page, in order and in one folder; a `text` block after them is what they print. Gives how many
-/// blocks were run. A block that is not run says why.
+/// Runs the commands of a page, in order and in one folder; a `text` block after them is what they print.
+/// Gives how many blocks were run. A block that is not run says why.
 fn play(name: &str, folder: &Path, home: &Path) -> usize {
     let blocks = all_blocks(&page(name));
     let mut ran = 0;
@@ -191,8 +191,8 @@ const TESTED: &[(&str, &str)] = &[
     ("docs/guide/yaml-tools.md", "crates/toolwright-lang/tests/it/examples.rs"),
 ];
 
-/// No block of code escapes: commands are run (or say why not), Rust is compiled, JSON is read, YAML is checked, and
-/// text is what a command prints, or says why it is shown.
+/// No block of code escapes: commands are run (or say why not), Rust is compiled, JSON is read, YAML is
+/// checked, and text is what a command prints, or says why it is shown.
 #[test]
 fn every_block_is_run_or_says_why_not() {
     let compiled = page("crates/toolwright/src/lib.rs");
@@ -239,7 +239,7 @@ fn check_manifest(text: &str, place: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let text = text.replace("../toolwright/", &format!("{}/", root.display()));
     for path in text.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(Path::new(path).join("Cargo.toml").is_file(), "`{path}` is no crate in {place}");
+        assert!(Path::new(path).join("Cargo.toml").is_file(), "`{path}` is not a crate in {place}");
     }
     let package = "[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n";
     std::fs::create_dir(folder.path().join("src")).unwrap();
@@ -279,7 +279,7 @@ fn the_commands_of_the_readme_work_in_a_fresh_clone() {
         .arg(&clone)
         .output();
     if !cloned.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: this is no clone of the repository");
+        eprintln!("SKIPPED: this is not a clone of the repository");
         return;
     }
     let mut shown = String::new();
@@ -351,7 +351,7 @@ fn the_table_of_contents_lists_every_page_and_links_lead_somewhere() {
     {
         let file = root.join(&name);
         let text = page(&name);
-        // What stands in code is no link.
+        // Text in code is not a link.
         let text: String = text.split("```").step_by(2).collect();
         for found in link.captures_iter(&text) {
             let target = &found[1];

@@ -1,5 +1,5 @@
-//! The pictures of the README: made by `cargo xtask pictures`, which sets `TOOLWRIGHT_PICTURES` to their folder. Without
-//! it, the same steps are gone through and the result is only looked at.
+//! The pictures of the README: made by `cargo xtask pictures`, which sets `TOOLWRIGHT_PICTURES` to their
+//! folder. Without it, the same steps are gone through and the result is only looked at.
 
 use std::path::PathBuf;
 

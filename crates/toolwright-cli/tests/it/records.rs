@@ -324,7 +324,8 @@ fn a_large_transcript_opens_by_its_index() {
         assert!(text.contains(&format!("\"calls\":{}", megabytes * 10)), "{text}");
         eprintln!("{megabytes} MB opened in {:?} (starting takes {base:?})", start.elapsed());
     }
-    // Comparing it reads it, and holds little of it: less than a third of it may be in memory at once when it is large.
+    // Comparing it reads it, and holds little of it: less than a third of it may be in memory at once when it
+    // is large.
     let most = (megabytes * 1024 / 3).max(400_000);
     let script =
         format!("ulimit -v {most}; exec '{}' diff big.jsonl big.jsonl", env!("CARGO_BIN_EXE_toolwright"));

@@ -95,7 +95,7 @@ cli: {process_input: one_by_one, do: {call: greet, params: {who: '${input}'}}}
     assert!(remarks.len() == 1 && remarks[0].contains("`greet`"), "{remarks:?}");
 }
 
-/// A tool that asks a model is answered whole, so the calls of that model are no difference.
+/// A tool that asks a model is replayed as a whole, so the calls of that model are not a difference.
 #[test]
 fn a_replay_does_not_miss_what_a_model_inside_a_tool_called() {
     let file = "\
@@ -163,7 +163,8 @@ tools:
     assert!(shown.contains("more gives now it is 7") && shown.ends_with("--- exit 1\n"), "{shown}");
 }
 
-/// A server whose tools have no prefix could have any tool; those that the file has elsewhere are not the server's.
+/// A server whose tools have no prefix could have any tool; those that the file has elsewhere are not the
+/// server's.
 #[test]
 fn a_server_without_prefix_hides_no_change_of_a_flow() {
     let us = env!("CARGO_BIN_EXE_toolwright");
@@ -285,7 +286,8 @@ fn a_replay_stops_where_a_question_was_left_open() {
     no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
-/// A limit ends a replay where it ended the run, one of time too; and what the model could not have is not called.
+/// A limit ends a replay where it ended the run, one of time too; and what the model could not have is not
+/// called.
 #[test]
 fn a_replay_ends_where_the_record_ends() {
     let folder = folder();
@@ -326,7 +328,7 @@ fn a_replay_ends_where_the_record_ends() {
     }
 }
 
-/// A result that is the answer is no answer of the model.
+/// A direct result is not a reply of the model.
 #[test]
 fn a_replay_of_a_direct_answer_goes_on_after_it() {
     let folder = folder();
@@ -371,7 +373,8 @@ tools:
     no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
-/// A flow only combines calls, so it is run again as it is written now; what it calls is answered from the record.
+/// A flow only combines calls, so it is run again as it is written now; what it calls is answered from the
+/// record.
 #[test]
 fn a_replay_runs_flows_again_as_they_are_now() {
     let folder = folder();

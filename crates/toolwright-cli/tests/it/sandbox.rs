@@ -109,7 +109,7 @@ tools:
     unknown.fails("parsing", 2, &["`victin`", "victim"]);
 }
 
-/// A path is bytes; a folder with a name that is no text works like any other.
+/// A path is bytes; a folder with a name that is not UTF-8 works like any other.
 #[test]
 fn a_folder_need_not_have_a_name_that_is_text() {
     use std::os::unix::ffi::OsStrExt as _;

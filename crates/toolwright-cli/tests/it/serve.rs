@@ -1,4 +1,5 @@
-//! What a file offers to MCP clients beside its tools, the record of what they did, and servers that are shut in.
+//! What a file offers to MCP clients beside its tools, the record of what they did, and servers that are shut
+//! in.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -108,7 +109,7 @@ fn prompts_of_a_file_are_offered_and_filled_in() {
     assert_eq!(said(4, 0), user("HEY"), "{}", answers[&4]);
     assert_eq!(answers[&5]["error"]["code"], -32602, "{}", answers[&5]);
     assert!(answers[&6]["error"]["message"].as_str().unwrap().contains("words"), "{}", answers[&6]);
-    // Tools are no prompts, and prompts no tools.
+    // Tools are not prompts.
     assert_eq!(answers[&7]["error"]["code"], -32602, "{}", answers[&7]);
 }
 
@@ -428,7 +429,7 @@ fn a_model_inside_a_prompt_needs_approval_for_its_calls() {
     let folder = with_helper();
     for id in ["c1", "mcp-1", "prompt-0"] {
         let answers = format!(
-            "- calls: [{{tool: danger, arguments: {{}}, id: {id}}}]\n- text: told\n  expect: cannot ask anybody\n"
+            "- calls: [{{tool: danger, arguments: {{}}, id: {id}}}]\n- text: told\n  expect: cannot ask its user\n"
         );
         std::fs::write(folder.path().join("answers.yaml"), answers).unwrap();
         let get = [("prompts/get", json!({"name": "review", "arguments": {}}))];

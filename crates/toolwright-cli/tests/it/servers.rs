@@ -110,7 +110,8 @@ fn a_lock_decides_what_is_imported() {
     for name in ["`add`", "`demo`", " tools.lock ", "\"Adds numbers.\" -> \"Adds two numbers.\""] {
         assert!(notice.contains(name), "{name}: {notice}");
     }
-    // Clients start us in folders of their own choice: the lock beside the file holds there too, before that of the folder.
+    // Clients start us in folders of their own choice: the lock beside the file holds there too, before that
+    // of the folder.
     let (elsewhere, file) = (tempfile::tempdir().unwrap(), folder.path().join("toolwright.yaml"));
     let (file, lock) = (file.to_string_lossy(), format!(" {} ", path.to_string_lossy()));
     let from_elsewhere = || {

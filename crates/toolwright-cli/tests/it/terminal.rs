@@ -1,8 +1,9 @@
-//! A terminal for tests: a program in a pseudo-terminal, and the screen as a person would see it.
+//! A pseudo-terminal for tests: the program in it, and its screen.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -17,6 +18,8 @@ pub struct Terminal {
     parser: Arc<Mutex<vt100::Parser>>,
     /// Everything the program wrote, with the time it came.
     pub record: Arc<Mutex<Recording>>,
+    /// Reads the output; ends when no process has the terminal open.
+    reading: JoinHandle<()>,
 }
 
 impl Terminal {
@@ -86,7 +89,7 @@ impl Terminal {
         let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 1000)));
         let record = Arc::new(Mutex::new(Vec::new()));
         let (seen, kept, replies, start) = (parser.clone(), record.clone(), writer.clone(), Instant::now());
-        std::thread::spawn(move || {
+        let reading = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
                 if String::from_utf8_lossy(&buffer[..read]).contains("\x1b[c") {
@@ -96,7 +99,7 @@ impl Terminal {
                 kept.lock().unwrap().push((start.elapsed(), buffer[..read].to_vec()));
             }
         });
-        Terminal { child, master: pair.master, writer, parser, record }
+        Terminal { child, master: pair.master, writer, parser, record, reading }
     }
 
     pub fn send(&mut self, keys: &str) {
@@ -121,7 +124,8 @@ impl Terminal {
         self.parser.lock().unwrap().screen().contents().trim_end().to_owned()
     }
 
-    /// Waits until a text is on the screen; for the heading of an input (`#2`), until the input can be typed below it.
+    /// Waits until a text is on the screen; for the heading of an input (`#2`), until the input can be typed
+    /// below it.
     pub fn wait(&mut self, text: &str) {
         let prompt = |screen: &str| screen.lines().last().is_some_and(|line| line.starts_with('>'));
         let ready = |screen: &str| !text.starts_with('#') || prompt(screen);
@@ -146,12 +150,22 @@ impl Terminal {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                // The last of its output is on the way.
-                std::thread::sleep(Duration::from_millis(100));
+                self.read_the_rest();
                 return status.exit_code();
             }
             assert!(start.elapsed() < Duration::from_secs(40), "never ended:\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Terminal {
+    /// Waits for the end of the output. A process that the program left behind may hold the terminal open, so the wait is
+    /// bounded.
+    fn read_the_rest(&self) {
+        let start = Instant::now();
+        while !self.reading.is_finished() && start.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }

@@ -180,7 +180,8 @@ fn with_a_far_model() -> tempfile::TempDir {
     folder
 }
 
-/// The keys of a chat are the chat's: what needs the person's word is refused there, and nothing waits for a line.
+/// The keys of a chat are the chat's: what needs the person's word is refused there, and nothing waits for a
+/// line.
 #[test]
 fn a_chat_refuses_a_model_of_an_untrusted_file_and_continues() {
     let folder = with_a_far_model();
@@ -203,7 +204,7 @@ fn a_chat_refuses_a_model_of_an_untrusted_file_and_continues() {
     }
 }
 
-/// The lines are the chat's also where only its answers go elsewhere: what is typed next is no answer to a question.
+/// The chat owns stdin even when its output is redirected: the next line does not answer a trust question.
 #[test]
 fn a_chat_with_redirected_output_does_not_ask_about_trust() {
     let folder = with_a_far_model();

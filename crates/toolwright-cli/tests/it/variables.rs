@@ -31,7 +31,7 @@ fn a_person_is_asked_for_variables_that_are_not_set() {
     let kept = folder.path().join(".env");
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "PLACE='the north'\n");
     assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
-    // What was kept is not asked for again; whoever gives no answer is told what is missing.
+    // What was kept is not asked for again; without an answer the error names the variable.
     let mut terminal = Terminal::start(folder.path(), &args, 100, 30, &[]);
     terminal.wait("Value (not shown):");
     terminal.send("\r");
@@ -92,7 +92,7 @@ fn the_variables_of_llm_workers_are_the_last_resort() {
     called().fails("parsing", 2, &["`TOKEN`"]);
 }
 
-/// A value of a few signs stands in other texts by chance, so it is not looked for; whoever declares one knows.
+/// A short value occurs in other texts by chance, so it is not redacted; a warning says so.
 #[test]
 fn a_secret_too_short_to_redact_is_reported() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Secret, ToolError};
 use toolwright_data::{
     Document, Embedder, Embedding, HuggingFace, MemoryStore, Pinecone, Search as _, VectorSearch,
-    VectorStore as _, Words, embed_and_store, read_documents,
+    VectorStore as _, WordTokenizer, embed_and_store, read_documents,
 };
 use toolwright_testkit::server::{Reply, Server};
 
@@ -25,10 +25,10 @@ impl Embedder for Letters {
 async fn documents_are_cut_stored_and_found() {
     let store = Arc::new(MemoryStore::default());
     let documents = [Document { text: "cat cat bab bab".into(), metadata: Value::Null }];
-    embed_and_store(&documents, (2, 2), &Words, &Letters, &*store).await.unwrap();
+    embed_and_store(&documents, (2, 2), &WordTokenizer, &Letters, &*store).await.unwrap();
     let found = VectorSearch::new(Arc::new(Letters), store.clone()).search("tac", 1).await.unwrap();
     assert_eq!(found[0].content, "cat cat");
-    assert!(embed_and_store(&documents, (2, 0), &Words, &Letters, &*store).await.is_err());
+    assert!(embed_and_store(&documents, (2, 0), &WordTokenizer, &Letters, &*store).await.is_err());
 }
 
 #[test]

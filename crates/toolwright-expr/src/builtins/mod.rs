@@ -1,5 +1,6 @@
 //! The closed table of functions, types and methods a program can reach. A name that is not in a table here
-//! does not exist: there is no way from data to anything else. The reference page is written from these tables.
+//! does not exist: there is no way from data to anything else. The reference page is written from these
+//! tables.
 
 pub(crate) mod dict;
 pub(crate) mod list;
@@ -15,7 +16,7 @@ use crate::eval::{Args, Eval};
 use crate::types::Type;
 use crate::value::{ObjectData, Value};
 
-/// These tables hold our own names only, so nobody can make them collide.
+/// These tables hold only our own names, so an attacker cannot cause hash collisions.
 type FastHash = foldhash::fast::FixedState;
 
 type Call = fn(&mut Eval<'_>, Args) -> Result<Value, Error>;

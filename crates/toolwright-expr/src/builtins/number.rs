@@ -249,7 +249,8 @@ fn radix(eval: &mut Eval<'_>, args: Args, name: &str, base: u32) -> Result<Value
     Ok(Value::str(format!("{sign}{prefix}{}", number.magnitude().to_str_radix(base))))
 }
 
-/// Random numbers come from a counter mixed with a per-process seed: good enough to pick, not to keep secrets.
+/// Random numbers come from a counter mixed with a per-process seed: good enough to pick, not to keep
+/// secrets.
 fn random() -> f64 {
     static STATE: AtomicU64 = AtomicU64::new(0);
     static SEED: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);

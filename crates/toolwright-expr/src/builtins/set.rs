@@ -219,7 +219,7 @@ fn isdisjoint(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, E
     first_member(eval, value, &other, true).map(|common| Value::Bool(!common))
 }
 
-/// Whether an item of `other` is a member (or, if `wanted` is false, is none); stops at the first one.
+/// Whether an item of `other` is a member (or, if `wanted` is false, is not); stops at the first one.
 fn first_member(eval: &mut Eval<'_>, value: &Value, other: &Value, wanted: bool) -> Result<bool, Error> {
     let mine = members(eval, value)?;
     let mut iter = Iter::over(other)?;

@@ -25,7 +25,7 @@ use crate::ast::{
     SlotKind,
 };
 use crate::error::{Error, ErrorKind, Span, nearest};
-use crate::fuel::{Fuel, Limits};
+use crate::fuel::{EvalLimits, Fuel};
 use crate::host::Scope;
 use crate::iter::Iter;
 use crate::ops;
@@ -86,11 +86,11 @@ impl Numbers for Eval<'_> {
 }
 
 impl<'a> Eval<'a> {
-    pub(crate) fn new(code: &'a Code, scope: &'a dyn Scope, limits: &'a Limits) -> Self {
+    pub(crate) fn new(code: &'a Code, scope: &'a dyn Scope, limits: &'a EvalLimits) -> Self {
         Self::with_fuel(code, scope, Fuel::new(limits))
     }
 
-    /// An evaluation that goes on with what others have left.
+    /// Continues an evaluation with the remaining fuel of others.
     pub(crate) fn with_fuel(code: &'a Code, scope: &'a dyn Scope, fuel: Fuel<'a>) -> Self {
         Eval { fuel, scope, code: CodeRef::Lent(code), frame: frame_of(code), lazy: true }
     }
@@ -258,7 +258,7 @@ impl<'a> Eval<'a> {
         self.binary_values(binary.op, &left, &right, span)
     }
 
-    /// A variable that is no integer, or one of the scope met for the first time, as a machine number.
+    /// A variable that is not an integer, or a scope variable on its first use, as a machine number.
     #[inline(never)]
     fn rare_number(&mut self, slot: u32) -> Number {
         match self.frame.get(slot as usize) {

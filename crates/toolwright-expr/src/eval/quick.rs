@@ -1,15 +1,16 @@
-//! Arithmetic and comparison of machine numbers, without values, reference counts or the meter: the cost of an
-//! expression was paid when it was entered. Whatever is not a machine number, or does not fit one, goes the general way.
+//! Arithmetic and comparison of machine numbers, without values, reference counts or the meter: the cost of
+//! an expression was paid when it was entered. Whatever is not a machine number, or does not fit one, goes
+//! the general way.
 
 use smallvec::SmallVec;
 
 use crate::ast::{Binary, BinaryOp, Body, Code, Compare, CompareOp, Expr, Kind, Operand, SlotKind};
-use crate::fuel::Limits;
+use crate::fuel::EvalLimits;
 use crate::host::Scope;
 use crate::value::Value;
 
-/// A number held in registers. A float is kept as its bits: with two integers to choose from, the compiler passes the
-/// whole in two registers rather than through memory.
+/// A number held in registers. A float is kept as its bits: with two integers to choose from, the compiler
+/// passes the whole in two registers rather than through memory.
 #[derive(Clone, Copy)]
 pub(super) enum Number {
     Int(i64),
@@ -55,9 +56,9 @@ pub(super) trait Numbers {
     fn number(&mut self, slot: u32) -> Number;
 }
 
-/// The value of code that is one operator on variables and numbers, straight from the scope: most conditions and
-/// counters of flows are, and need no frame.
-pub(crate) fn alone(code: &Code, scope: &dyn Scope, limits: &Limits) -> Option<Value> {
+/// The value of code that is one operator on variables and numbers, straight from the scope: most conditions
+/// and counters of flows are, and need no frame.
+pub(crate) fn alone(code: &Code, scope: &dyn Scope, limits: &EvalLimits) -> Option<Value> {
     let Body::Expr(Expr { kind, .. }) = &code.body else { return None };
     if code.cost > limits.steps {
         return None;
@@ -171,8 +172,8 @@ fn is_exact(number: i64) -> bool {
     number.unsigned_abs() <= 1 << 53
 }
 
-/// A run of operators on a loop variable and integers that stay the same, such as `i % 2 == 0` or `i * 2 + 1`: what
-/// most loops over numbers do in each round.
+/// A run of operators on a loop variable and integers that stay the same, such as `i % 2 == 0` or `i * 2 +
+/// 1`: what most loops over numbers do in each round.
 pub(super) struct Chain {
     first: Term,
     rest: SmallVec<[(Operator, Term); 4]>,
@@ -209,7 +210,8 @@ impl Chain {
         Some(chain)
     }
 
-    /// The result for one value of the loop variable; a condition gives 1 or 0. `None` sends it the general way.
+    /// The result for one value of the loop variable; a condition gives 1 or 0. `None` sends it the general
+    /// way.
     #[inline]
     pub(super) fn value(&self, item: i64) -> Option<i64> {
         let mut value = self.first.value(item);

@@ -1,4 +1,5 @@
-//! What leaves a script, or enters a function of the host: iterators run while those who pay for them are still there.
+//! Materialises iterators in values that leave a script or enter a host function, while their fuel can still
+//! be charged.
 
 use std::collections::HashMap;
 
@@ -8,66 +9,91 @@ use crate::ops::DICT_ENTRY;
 use crate::ops::sequence::ITEM;
 use crate::value::{Dict, Object, ObjectData, Value};
 
-/// Values met before, and what became of them. They are kept, so that no other takes their address meanwhile.
-type Met = HashMap<usize, (Value, Option<Value>)>;
+/// Values visited before, by address, and their results. Holding them keeps their addresses from being
+/// reused.
+type VisitedValues = HashMap<usize, (Value, Option<Value>)>;
+
+/// How many places hold a value, itself or through the value around it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holders {
+    One,
+    Many,
+}
 
 impl Eval<'_> {
-    /// The value with lists in place of the iterators in it, which run now. What holds none of them stays what it is, as do keys,
-    /// members of sets, and what functions hold on to.
+    /// The value with each iterator in it replaced by a list of its items. Values without iterators are
+    /// returned as they are; keys, members of sets and captured variables are not visited.
     pub(crate) fn settled(&mut self, value: Value) -> Result<Value, Error> {
-        Ok(self.settle(&value, false, &mut Met::new())?.unwrap_or(value))
+        Ok(self.settle(&value, Holders::One, &mut VisitedValues::new())?.unwrap_or(value))
     }
 
-    /// Nothing, when there is no iterator in the value. A value that others hold too (`shared`) is looked at once: a list that holds
-    /// another many times is small, however much it seems to hold.
-    fn settle(&mut self, value: &Value, shared: bool, met: &mut Met) -> Result<Option<Value>, Error> {
+    /// `None` when there is no iterator in the value. A value with many holders is visited once: a list that holds
+    /// another one many times takes little memory, but visiting every path through it takes exponential time.
+    fn settle(
+        &mut self,
+        value: &Value,
+        holders: Holders,
+        visited: &mut VisitedValues,
+    ) -> Result<Option<Value>, Error> {
         if !holds_others(value) {
             return Ok(None);
         }
-        // What is too deep to be looked at is too deep for a document, too.
+        // A value nested too deeply to be visited is refused later, when it is rendered.
         if self.fuel.enter().is_err() {
             return Ok(None);
         }
         let settled = if runs(value) {
             let items = self.collect_value(value)?;
-            let settled = self.settle_items(&items, shared, met)?;
+            let settled = self.settle_items(&items, holders, visited)?;
             Some(Value::list(settled.unwrap_or(items)))
         } else {
-            self.settle_once(value, shared || value.is_shared(), met)?
+            let holders = if value.is_shared() { Holders::Many } else { holders };
+            self.settle_once(value, holders, visited)?
         };
         self.fuel.leave();
         Ok(settled)
     }
 
-    fn settle_once(&mut self, value: &Value, shared: bool, met: &mut Met) -> Result<Option<Value>, Error> {
-        if !shared {
-            return self.settle_parts(value, shared, met);
+    fn settle_once(
+        &mut self,
+        value: &Value,
+        holders: Holders,
+        visited: &mut VisitedValues,
+    ) -> Result<Option<Value>, Error> {
+        if holders == Holders::One {
+            return self.settle_parts(value, holders, visited);
         }
-        if let Some((_, settled)) = met.get(&value.address()) {
+        if let Some((_, settled)) = visited.get(&value.address()) {
             return Ok(settled.clone());
         }
-        let settled = self.settle_parts(value, shared, met)?;
-        // What is remembered is no larger than what is there already, and gone with this walk.
+        let settled = self.settle_parts(value, holders, visited)?;
+        // The memo table is no larger than the value itself, and dropped after this walk, so it costs a
+        // constant.
         self.fuel.spend(2)?;
-        met.insert(value.address(), (value.clone(), settled.clone()));
+        visited.insert(value.address(), (value.clone(), settled.clone()));
         Ok(settled)
     }
 
-    fn settle_parts(&mut self, value: &Value, shared: bool, met: &mut Met) -> Result<Option<Value>, Error> {
+    fn settle_parts(
+        &mut self,
+        value: &Value,
+        holders: Holders,
+        visited: &mut VisitedValues,
+    ) -> Result<Option<Value>, Error> {
         Ok(match value {
-            Value::List(list) => self.settle_items(&list.snapshot(), shared, met)?.map(Value::list),
-            Value::Tuple(items) => self.settle_items(items, shared, met)?.map(Value::tuple),
-            Value::Dict(dict) => self.settle_dict(dict, shared, met)?.map(Value::Dict),
+            Value::List(list) => self.settle_items(&list.snapshot(), holders, visited)?.map(Value::list),
+            Value::Tuple(items) => self.settle_items(items, holders, visited)?.map(Value::tuple),
+            Value::Dict(dict) => self.settle_dict(dict, holders, visited)?.map(Value::Dict),
             Value::Object(object) => match object.data() {
                 ObjectData::Struct(fields) => {
                     let values: Vec<Value> = fields.values().cloned().collect();
-                    let settled = self.settle_items(&values, shared, met)?;
+                    let settled = self.settle_items(&values, holders, visited)?;
                     settled.map(|values| {
                         Object::new(ObjectData::Struct(fields.keys().cloned().zip(values).collect()))
                     })
                 }
                 ObjectData::View(kind, dict) => self
-                    .settle_dict(dict, shared, met)?
+                    .settle_dict(dict, holders, visited)?
                     .map(|dict| Object::new(ObjectData::View(*kind, dict))),
                 _ => None,
             },
@@ -75,12 +101,17 @@ impl Eval<'_> {
         })
     }
 
-    fn settle_dict(&mut self, dict: &Dict, shared: bool, met: &mut Met) -> Result<Option<Dict>, Error> {
+    fn settle_dict(
+        &mut self,
+        dict: &Dict,
+        holders: Holders,
+        visited: &mut VisitedValues,
+    ) -> Result<Option<Dict>, Error> {
         let map = dict.snapshot();
         self.fuel.spend(map.len() as u64 / 2 + 1)?;
         let mut copy = None;
         for (at, value) in map.values().enumerate() {
-            let Some(settled) = self.settle(value, shared, met)? else { continue };
+            let Some(settled) = self.settle(value, holders, visited)? else { continue };
             if copy.is_none() {
                 self.fuel.allocate_many(map.len(), DICT_ENTRY)?;
             }
@@ -95,13 +126,13 @@ impl Eval<'_> {
     fn settle_items(
         &mut self,
         items: &[Value],
-        shared: bool,
-        met: &mut Met,
+        holders: Holders,
+        visited: &mut VisitedValues,
     ) -> Result<Option<Vec<Value>>, Error> {
         self.fuel.spend(items.len() as u64 / 4 + 1)?;
         let mut copy: Option<Vec<Value>> = None;
         for (at, item) in items.iter().enumerate() {
-            let Some(settled) = self.settle(item, shared, met)? else { continue };
+            let Some(settled) = self.settle(item, holders, visited)? else { continue };
             if copy.is_none() {
                 self.fuel.allocate_many(items.len(), ITEM)?;
             }

@@ -124,7 +124,8 @@ impl Eval<'_> {
         }
     }
 
-    /// `list[a:b] = values`: a run of items is replaced by any number of others, items apart by as many others.
+    /// `list[a:b] = values`: a run of items is replaced by any number of others, items apart by as many
+    /// others.
     fn set_slice(
         &mut self,
         container: &Value,

@@ -1,5 +1,5 @@
-//! Text layout: format specs, `str.format` and the `%` operator, on plain data only. Widths and precisions are
-//! paid for before anything is padded.
+//! Text layout: format specs, `str.format` and the `%` operator, on plain data only. Widths and precisions
+//! are paid for before anything is padded.
 
 mod braces;
 mod number;
@@ -208,10 +208,10 @@ const EXACT_DECIMALS: usize = 1_100;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
+    use crate::EvalLimits;
 
     fn check(input: impl Into<Value>, spec: &str, wanted: &str) {
-        let limits = Limits::default();
+        let limits = EvalLimits::default();
         let input = input.into();
         assert_eq!(value(&input, spec, &mut Fuel::new(&limits)).unwrap(), wanted, "{input:?} {spec}");
     }
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn absurd_widths_and_precisions_are_refused() {
-        let limits = Limits::default();
+        let limits = EvalLimits::default();
         for spec in ["9999999999", ".9999999999f", "099999999999d"] {
             let error = value(&Value::Float(1.0), spec, &mut Fuel::new(&limits));
             assert!(error.is_err(), "{spec}");

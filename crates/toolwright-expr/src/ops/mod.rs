@@ -231,7 +231,7 @@ pub(crate) fn is_instance(value: &Value, class: Type) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Limits, Program};
+    use crate::{EvalLimits, Program};
 
     #[test]
     fn corners_are_those_of_python() {
@@ -256,7 +256,7 @@ mod tests {
             ("hash(1j)", "1000003"),
             ("log(msg='a')", "None"),
         ] {
-            let value = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
+            let value = Program::compile(source).unwrap().evaluate(&(), &EvalLimits::default()).unwrap();
             assert_eq!(format!("{value:?}"), wanted, "{source}");
         }
         for (source, class) in [
@@ -274,13 +274,13 @@ mod tests {
             ("chr(123456789012345678)", "OverflowError"),
             ("parse_json(b'\\xff')", "UnicodeDecodeError"),
         ] {
-            let error = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap_err();
+            let error = Program::compile(source).unwrap().evaluate(&(), &EvalLimits::default()).unwrap_err();
             assert_eq!(error.python_class(), class, "{source}");
         }
         for source in ["len(**{}, *[[1]])", "*[1],", "1, *[2]", "f'{1! r}'"] {
             assert!(Program::compile(source).is_err(), "{source}");
         }
-        let shown = Program::compile("f'{ 1 = }'").unwrap().evaluate(&(), &Limits::default()).unwrap();
+        let shown = Program::compile("f'{ 1 = }'").unwrap().evaluate(&(), &EvalLimits::default()).unwrap();
         assert_eq!(shown.to_string(), " 1 = 1");
     }
 
@@ -295,11 +295,11 @@ mod tests {
             ("frozenset([1]) | {2: 3}.keys()", "{1, 2}"),
             ("frozenset([1]) | {2}", "frozenset({1, 2})"),
         ] {
-            let value = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
+            let value = Program::compile(source).unwrap().evaluate(&(), &EvalLimits::default()).unwrap();
             assert_eq!(format!("{value:?}"), wanted, "{source}");
         }
         for source in ["{1: 2}.values() | [1]", "{1: 2}.keys() | 5", "'a' | 'b'", "{1} | 'b'"] {
-            let error = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap_err();
+            let error = Program::compile(source).unwrap().evaluate(&(), &EvalLimits::default()).unwrap_err();
             assert_eq!(error.python_class(), "TypeError", "{source}");
         }
     }

@@ -356,7 +356,7 @@ pub(crate) fn unary(op: UnaryOp, value: &Value, fuel: &mut Fuel<'_>) -> Result<O
     }))
 }
 
-/// Whether two numbers are equal; false when either is no number.
+/// Whether two numbers are equal; false when either is not a number.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (Number::of(left), Number::of(right)) {
         (Some(Number::Complex(re, im)), Some(other)) | (Some(other), Some(Number::Complex(re, im))) => {
@@ -402,10 +402,10 @@ fn compare_integer(integer: Number<'_>, float: f64) -> Option<Ordering> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
+    use crate::EvalLimits;
 
     fn compute(op: BinaryOp, left: Value, right: Value) -> Result<Value, Error> {
-        let limits = Limits::default();
+        let limits = EvalLimits::default();
         binary(op, &left, &right, &mut Fuel::new(&limits)).map(Option::unwrap)
     }
 

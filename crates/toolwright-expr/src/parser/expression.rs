@@ -199,8 +199,8 @@ impl Parser<'_> {
         self.climb(OR)
     }
 
-    /// Operators of precedence `floor` and above, by precedence climbing. One function for all of them, because
-    /// every level of nesting passes through here and stack is what bounds nesting.
+    /// Operators of precedence `floor` and above, by precedence climbing. One function for all of them,
+    /// because every level of nesting passes through here and stack is what bounds nesting.
     pub(super) fn climb(&mut self, floor: u8) -> Result<Expr, Error> {
         let start = self.token.span;
         let mut left =
@@ -346,7 +346,7 @@ impl Parser<'_> {
 
     fn binary_op(&self) -> Option<(BinaryOp, u8)> {
         let Tok::Op(operator) = &self.token.tok else { return None };
-        // Most tokens that end an operand are brackets and commas; they are told apart by one byte.
+        // Most tokens that end an operand are brackets and commas; one byte distinguishes them.
         if !matches!(
             operator.as_bytes().first(),
             Some(b'+' | b'-' | b'*' | b'/' | b'%' | b'|' | b'^' | b'&' | b'<' | b'>' | b'@')

@@ -1,5 +1,6 @@
 //! Tokens to tree: a recursive-descent parser for expressions. Runs of operators, prefixes and conditional
-//! chains are loops, so only real nesting costs stack, and nesting is bounded. Statements are in `statements`.
+//! chains are loops, so only real nesting costs stack, and nesting is bounded. Statements are in
+//! `statements`.
 
 mod atom;
 mod comprehension;

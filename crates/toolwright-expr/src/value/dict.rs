@@ -53,12 +53,14 @@ impl Dict {
         self.change(|map| map.insert(Key::text(key), value));
     }
 
-    /// A dict with the same entries that later changes of this one do not reach. Nothing is copied until then.
+    /// A dict with the same entries that later changes of this one do not reach. Nothing is copied until
+    /// then.
     pub fn copy(&self) -> Dict {
         Dict(Arc::new(DictData { map: Mutex::new(self.snapshot()) }))
     }
 
-    /// A dict with the same keys in the same order, and these values. Keys for which there is none keep theirs.
+    /// A dict with the same keys in the same order, and these values. Keys for which there is none keep
+    /// theirs.
     pub fn with_values(&self, values: Vec<Value>) -> Dict {
         let mut map = (*self.snapshot()).clone();
         map.values_mut().zip(values).for_each(|(place, value)| *place = value);

@@ -110,7 +110,7 @@ impl Equivalent<Key> for TextKey<'_> {
 
 static SEED: LazyLock<foldhash::fast::RandomState> = LazyLock::new(foldhash::fast::RandomState::default);
 
-/// Hashes are seeded per process, so that nobody can prepare keys that collide.
+/// Hashes are seeded per process, so that an attacker cannot prepare colliding keys.
 pub(crate) fn hash_text(text: &str) -> u64 {
     SEED.hash_one(text.as_bytes())
 }

@@ -317,7 +317,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Display for Value {
     /// The text Python's `str()` gives; data too large or too deep to print says so instead.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limits = crate::Limits::default();
+        let limits = crate::EvalLimits::default();
         match crate::repr::text(self, &mut crate::fuel::Fuel::new(&limits)) {
             Ok(text) => f.write_str(&text),
             Err(error) => write!(f, "<{error}>"),
@@ -328,7 +328,7 @@ impl fmt::Display for Value {
 impl fmt::Debug for Value {
     /// The text Python's `repr()` gives.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limits = crate::Limits::default();
+        let limits = crate::EvalLimits::default();
         match crate::repr::repr(self, &mut crate::fuel::Fuel::new(&limits)) {
             Ok(text) => f.write_str(&text),
             Err(error) => write!(f, "<{error}>"),
@@ -339,7 +339,7 @@ impl fmt::Debug for Value {
 impl PartialEq for Value {
     /// Python's `==`; values too large or too deep to compare are unequal.
     fn eq(&self, other: &Value) -> bool {
-        let limits = crate::Limits::default();
+        let limits = crate::EvalLimits::default();
         crate::ops::equal(self, other, &mut crate::fuel::Fuel::new(&limits)).unwrap_or(false)
     }
 }
@@ -356,13 +356,16 @@ mod tests {
 
     #[test]
     fn values_cross_threads() {
-        fn check<T: Send + Sync>() {}
-        check::<Value>();
+        let value = Value::list(vec![Value::Int(1), Value::str("two")]);
+        let sent = value.clone();
+        let back = std::thread::spawn(move || sent).join().unwrap();
+        assert_eq!(back.address(), value.address());
     }
 
     #[test]
     fn a_million_nested_lists_drop_without_recursion() {
-        let mut value = Value::None;
+        let innermost = List::new(Vec::new());
+        let mut value = Value::List(innermost.clone());
         for round in 0..1_000_000 {
             value = match round % 3 {
                 0 => Value::list(vec![value]),
@@ -371,6 +374,8 @@ mod tests {
             };
         }
         drop(value);
+        // The drop reached the innermost list: only our own reference is left.
+        assert_eq!(Arc::strong_count(&innermost.0), 1);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use compact_str::CompactString;
 
-/// A shared, unchanging text that knows its length in characters. Up to 24 bytes sit beside the reference count, so
-/// that a short text is one allocation.
+/// A shared, unchanging text that knows its length in characters. Up to 24 bytes sit beside the reference
+/// count, so that a short text is one allocation.
 #[derive(Clone)]
 pub struct Text(pub(super) Arc<TextData>);
 

@@ -1,4 +1,5 @@
-//! Texts are cut before they are written: to a number of lines of 80 characters, with a note of what is missing.
+//! Texts are cut before they are written: to a number of lines of 80 characters, with a note of what is
+//! missing.
 
 use crate::builtins::text::{is_space, lines};
 use crate::error::Error;

@@ -1,5 +1,5 @@
-//! The YAML text of `as_yaml`, character for character what PyYAML writes: block style, no sorting, lines of about 80
-//! characters. Long texts are cut to the lines asked for first, as llm-workers does it.
+//! The YAML text of `as_yaml`, character for character what PyYAML writes: block style, no sorting, lines of
+//! about 80 characters. Long texts are cut to the lines asked for first, as llm-workers does it.
 
 mod cut;
 mod plain;
@@ -19,7 +19,8 @@ const WIDTH: usize = 80;
 /// How far each level stands in.
 const STEP: usize = 2;
 
-/// The longest text that can be a key on the line of its value. Six characters of 128 are PyYAML's for the tag.
+/// The longest text that can be a key on the line of its value. Six characters of 128 are PyYAML's for the
+/// tag.
 const LONGEST_KEY: usize = 122;
 
 /// The value as YAML. `lines` bounds the lines of each text; none means no bound.
@@ -33,7 +34,7 @@ pub(crate) fn text(value: &Value, lines: Option<i64>, fuel: &mut Fuel<'_>) -> Re
         lines,
         fuel,
     };
-    writer.node(value, None, Place::Root)?;
+    writer.node(value, None, NodePosition::Root)?;
     writer.indent(0)?;
     if writer.open_ended {
         writer.indicator("...", true, false, false)?;
@@ -44,7 +45,7 @@ pub(crate) fn text(value: &Value, lines: Option<i64>, fuel: &mut Fuel<'_>) -> Re
 
 /// Where a node stands.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum NodePosition {
     Root,
     /// In a list.
     Item,
@@ -62,7 +63,7 @@ struct Writer<'p, 'f> {
     after_blank: bool,
     /// Nothing but indentation and marks of lists and keys is on the line.
     at_indent: bool,
-    /// The document cannot be told from one that goes on.
+    /// The document has no explicit end.
     open_ended: bool,
     lines: Option<i64>,
     fuel: &'p mut Fuel<'f>,
@@ -105,7 +106,7 @@ impl Writer<'_, '_> {
     }
 
     /// Writes a node inside one whose lines stand in by `outer`.
-    fn node(&mut self, value: &Value, outer: Option<usize>, place: Place) -> Result<(), Error> {
+    fn node(&mut self, value: &Value, outer: Option<usize>, place: NodePosition) -> Result<(), Error> {
         self.fuel.enter()?;
         match value {
             Value::List(list) => self.sequence(&list.snapshot(), outer, place)?,
@@ -131,7 +132,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    fn sequence(&mut self, items: &[Value], outer: Option<usize>, place: Place) -> Result<(), Error> {
+    fn sequence(&mut self, items: &[Value], outer: Option<usize>, place: NodePosition) -> Result<(), Error> {
         if items.is_empty() {
             self.indicator("[", true, true, false)?;
             return self.indicator("]", false, false, false);
@@ -139,13 +140,13 @@ impl Writer<'_, '_> {
         // A list under a key does not stand in further.
         let indent = match outer {
             None => 0,
-            Some(outer) if place == Place::Field && !self.at_indent => outer,
+            Some(outer) if place == NodePosition::Field && !self.at_indent => outer,
             Some(outer) => outer + STEP,
         };
         for item in items {
             self.indent(indent)?;
             self.indicator("-", true, false, true)?;
-            self.node(item, Some(indent), Place::Item)?;
+            self.node(item, Some(indent), NodePosition::Item)?;
         }
         Ok(())
     }
@@ -170,21 +171,21 @@ impl Writer<'_, '_> {
             self.indent(indent)?;
             let short = key.chars().take(LONGEST_KEY + 1).count() <= LONGEST_KEY;
             if short && !key.is_empty() && !key.contains(scalar::is_break) {
-                self.scalar(&key, indent, Place::Key)?;
+                self.scalar(&key, indent, NodePosition::Key)?;
                 self.indicator(":", false, false, false)?;
             } else {
                 self.indicator("?", true, false, true)?;
-                self.scalar(&key, indent, Place::Field)?;
+                self.scalar(&key, indent, NodePosition::Field)?;
                 self.indent(indent)?;
                 self.indicator(":", true, false, true)?;
             }
-            self.node(value, Some(indent), Place::Field)?;
+            self.node(value, Some(indent), NodePosition::Field)?;
         }
         Ok(())
     }
 
-    fn scalar_node(&mut self, value: &Value, outer: Option<usize>, place: Place) -> Result<(), Error> {
-        // A text of several lines at the root stands in all the same.
+    fn scalar_node(&mut self, value: &Value, outer: Option<usize>, place: NodePosition) -> Result<(), Error> {
+        // A multi-line text at the root is indented too.
         let indent = outer.map_or(STEP, |outer| outer + STEP);
         let shown = match value {
             Value::Str(text) => match cut::cut(text, self.lines, self.fuel)? {
@@ -217,10 +218,10 @@ impl Writer<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
+    use crate::EvalLimits;
 
     fn shown(value: Value, lines: Option<i64>) -> String {
-        let limits = Limits::default();
+        let limits = EvalLimits::default();
         text(&value, lines, &mut Fuel::new(&limits)).unwrap()
     }
 

@@ -1,10 +1,10 @@
-//! One text in YAML: bare where it can be, in single quotes where they are enough, in double quotes otherwise, and as a
-//! block where it was asked for.
+//! One text in YAML: bare where it can be, in single quotes where they are enough, in double quotes
+//! otherwise, and as a block where it was asked for.
 
 use crate::error::Error;
 
 use super::plain::reads_otherwise;
-use super::{Place, WIDTH, Writer};
+use super::{NodePosition, WIDTH, Writer};
 
 /// What ends a line in YAML.
 pub(super) fn is_break(c: char) -> bool {
@@ -75,10 +75,10 @@ fn ways(text: &str) -> Ways {
 
 impl Writer<'_, '_> {
     /// Writes a text in the plainest way that keeps it. `outer` is how far the node around it stands in.
-    pub(super) fn scalar(&mut self, text: &str, outer: usize, place: Place) -> Result<(), Error> {
+    pub(super) fn scalar(&mut self, text: &str, outer: usize, place: NodePosition) -> Result<(), Error> {
         let ways = ways(text);
         let indent = outer + super::STEP;
-        let key = place == Place::Key;
+        let key = place == NodePosition::Key;
         if ways.plain && !reads_otherwise(text) && !(key && (text.is_empty() || ways.breaks)) {
             return self.plain(text, indent, place);
         }
@@ -89,8 +89,8 @@ impl Writer<'_, '_> {
     }
 
     /// A text without quotes.
-    pub(super) fn plain(&mut self, text: &str, indent: usize, place: Place) -> Result<(), Error> {
-        self.open_ended |= place == Place::Root;
+    pub(super) fn plain(&mut self, text: &str, indent: usize, place: NodePosition) -> Result<(), Error> {
+        self.open_ended |= place == NodePosition::Root;
         if text.is_empty() {
             return Ok(());
         }
@@ -100,13 +100,14 @@ impl Writer<'_, '_> {
         (self.after_blank, self.at_indent) = (false, false);
         for (at, word, blanks) in words(text) {
             self.push(word)?;
-            self.blanks(blanks, at, text, place != Place::Key, indent)?;
+            self.blanks(blanks, at, text, place != NodePosition::Key, indent)?;
         }
         (self.after_blank, self.at_indent) = (false, false);
         Ok(())
     }
 
-    /// The blanks after a word: a single one beyond the width becomes a new line, unless it begins or ends the text.
+    /// The blanks after a word: a single one beyond the width becomes a new line, unless it begins or ends
+    /// the text.
     fn blanks(
         &mut self,
         blanks: &str,
@@ -151,7 +152,8 @@ impl Writer<'_, '_> {
 
     fn double_quoted(&mut self, text: &str, indent: usize, folds: bool) -> Result<(), Error> {
         self.indicator("\"", true, false, false)?;
-        // Characters that need no escape are written together, so that a line breaks before a blank among them.
+        // Characters that need no escape are written together, so that a line breaks before a blank among
+        // them.
         let (mut waiting, mut width) = (String::new(), 0);
         let mut chars = text.chars().peekable();
         let mut first = true;

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use toolwright_expr::{Error, ErrorKind, LimitKind, Limits, Program, Script, Template, Value, Variables};
+use toolwright_expr::{Error, ErrorKind, EvalLimits, LimitKind, Program, Script, Template, Value, Variables};
 
 /// Counts what the current thread holds, and the most it ever held.
 struct Counting;
@@ -73,11 +73,11 @@ fn contained(source: &str, run: impl FnOnce() -> Result<Value, Error>) -> Result
 }
 
 fn attack(source: &str) -> Result<Value, Error> {
-    contained(source, || Program::compile(source)?.evaluate(&scope(), &Limits::default()))
+    contained(source, || Program::compile(source)?.evaluate(&scope(), &EvalLimits::default()))
 }
 
 fn script(source: &str) -> Result<Value, Error> {
-    contained(source, || Script::compile(source)?.evaluate(&scope(), &Limits::default()))
+    contained(source, || Script::compile(source)?.evaluate(&scope(), &EvalLimits::default()))
 }
 
 fn scope() -> Variables {
@@ -370,7 +370,7 @@ fn ex_08_texts_count_characters() {
 fn ex_09_data_is_never_read_as_a_program() {
     let scope: Variables = [("x", Value::str("${1 + 1} {0.__class__} {{y}}"))].into_iter().collect();
     for text in ["${x}", "a ${x}", "${x + ''}", "${'%s' % x}", "${f'{x}'}"] {
-        let value = Template::compile(text).unwrap().evaluate(&scope, &Limits::default()).unwrap();
+        let value = Template::compile(text).unwrap().evaluate(&scope, &EvalLimits::default()).unwrap();
         assert!(value.as_str().unwrap().ends_with("${1 + 1} {0.__class__} {{y}}"), "{text}");
     }
 }
@@ -381,7 +381,8 @@ fn ex_10_text_for_other_languages_is_encoded() {
         ["; rm -rf x", "$(id)", "a\nb", "-rf", "it's", "\"}", "\r\nX: y", "", "é😀", "\u{2028}</script>"];
     for text in nasty {
         let scope: Variables = [("x", Value::str(text))].into_iter().collect();
-        let evaluate = |source: &str| Program::compile(source).unwrap().evaluate(&scope, &Limits::default());
+        let evaluate =
+            |source: &str| Program::compile(source).unwrap().evaluate(&scope, &EvalLimits::default());
         let json = evaluate("print_json({'q': x})").unwrap();
         let read: serde_json::Value = serde_json::from_str(json.as_str().unwrap()).unwrap();
         assert_eq!(read["q"], text);
@@ -440,8 +441,11 @@ fn rx_patterns_do_not_exist() {
 #[test]
 fn a_cancelled_evaluation_stops_inside_a_loop() {
     let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let limits =
-        Limits { steps: u64::MAX / 4, cancel: Some(std::sync::Arc::clone(&flag)), ..Limits::default() };
+    let limits = EvalLimits {
+        steps: u64::MAX / 4,
+        cancel: Some(std::sync::Arc::clone(&flag)),
+        ..EvalLimits::default()
+    };
     let stopper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
         flag.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -453,10 +457,10 @@ fn a_cancelled_evaluation_stops_inside_a_loop() {
 
 #[test]
 fn a_deadline_stops_an_evaluation() {
-    let limits = Limits {
+    let limits = EvalLimits {
         steps: u64::MAX / 4,
         deadline: Some(Instant::now() + Duration::from_millis(30)),
-        ..Limits::default()
+        ..EvalLimits::default()
     };
     let error =
         Program::compile("[0 for i in range(10**15) if False]").unwrap().evaluate(&(), &limits).unwrap_err();

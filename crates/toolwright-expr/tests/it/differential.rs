@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use toolwright_expr::{ErrorKind, Limits, Program, Value, Variables};
+use toolwright_expr::{ErrorKind, EvalLimits, Program, Value, Variables};
 
 use crate::generate::{Random, expression};
 
@@ -62,7 +62,7 @@ fn excused(source: &str, wanted: &str, got: &str) -> bool {
     let both_fail = wanted.starts_with("err") && got.starts_with("err");
     let order = mentions_set(source)
         && (sorted_bytes(wanted) == sorted_bytes(got) || both_fail && source.contains("dict("));
-    // Types cannot be subscripted: `list[int]` is no data.
+    // Types cannot be subscripted: `list[int]` is not data.
     let generic = source.contains("type(") && got == "err TypeError";
     // A method shows no address.
     let address = wanted.contains(" at 0x") || source.contains("d.b.items");
@@ -82,7 +82,7 @@ fn sorted_bytes(text: &str) -> Vec<u8> {
 /// Our answer in the oracle's form; `None` when a limit ended it.
 fn ours(source: &str) -> Option<String> {
     let result =
-        Program::compile(source).and_then(|program| program.evaluate(&variables(), &Limits::default()));
+        Program::compile(source).and_then(|program| program.evaluate(&variables(), &EvalLimits::default()));
     match result {
         Ok(value) => Some(format!("ok {}", canonical(&value))),
         Err(error) if error.kind() == ErrorKind::Limit => None,
@@ -92,7 +92,8 @@ fn ours(source: &str) -> Option<String> {
 
 fn variables() -> Variables {
     let list = |items: &[i64]| Value::list(items.iter().map(|item| Value::Int(*item)).collect());
-    let make = |source: &str| Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
+    let make =
+        |source: &str| Program::compile(source).unwrap().evaluate(&(), &EvalLimits::default()).unwrap();
     let deep = Value::dict([("e", Value::str("deep"))]);
     let c = Value::list(vec![Value::Int(1), Value::Int(2), deep]);
     [
@@ -151,7 +152,7 @@ fn canonical(value: &Value) -> String {
             kind @ ("dict_keys" | "dict_values" | "dict_items") => {
                 let scope: Variables = [("x", value.clone())].into_iter().collect();
                 let items =
-                    Program::compile("list(x)").unwrap().evaluate(&scope, &Limits::default()).unwrap();
+                    Program::compile("list(x)").unwrap().evaluate(&scope, &EvalLimits::default()).unwrap();
                 format!("{kind}{}", canonical(&items))
             }
             kind @ ("int" | "float" | "bool" | "str" | "bytes" | "complex" | "range" | "slice"

@@ -1,7 +1,7 @@
 //! Whatever the text, nothing panics: it compiles or says why not, and evaluates or says why not.
 
 use proptest::prelude::*;
-use toolwright_expr::{Limits, Program, Script, Template, Value, Variables};
+use toolwright_expr::{EvalLimits, Program, Script, Template, Value, Variables};
 
 use crate::generate::{Random, expression};
 
@@ -17,8 +17,8 @@ fn scope() -> Variables {
     .collect()
 }
 
-fn limits() -> Limits {
-    Limits { steps: 20_000, bytes: 1 << 20, ..Limits::default() }
+fn limits() -> EvalLimits {
+    EvalLimits { steps: 20_000, bytes: 1 << 20, ..EvalLimits::default() }
 }
 
 /// Errors must be printable too, and point into their source.
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// The ends of every range that a number is kept in, and what is no number.
+/// The ends of every range that a number is kept in, and values that are not numbers.
 const EDGES: [&str; 9] =
     ["2**63-1", "-2**63", "2**63", "-2**62-1", "-(2**31)", "0", "-1", "'a{}%s'", "[3, 'x\\n  y']"];
 

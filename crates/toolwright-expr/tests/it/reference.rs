@@ -20,7 +20,7 @@ fn the_reference_page_is_fresh() {
 
 #[test]
 fn the_documented_limits_are_the_defaults() {
-    let limits = toolwright_expr::Limits::default();
+    let limits = toolwright_expr::EvalLimits::default();
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/expressions.md"))
             .unwrap();

@@ -1,6 +1,6 @@
 //! Scripts: statements, functions, host functions, and what is refused.
 
-use toolwright_expr::{ErrorKind, HostArgs, HostError, Limits, NamedFunction, Script, Value, Variables};
+use toolwright_expr::{ErrorKind, EvalLimits, HostArgs, HostError, NamedFunction, Script, Value, Variables};
 
 fn scope() -> Variables {
     let add = |args: HostArgs| {
@@ -21,7 +21,7 @@ fn scope() -> Variables {
 }
 
 fn check(source: &str, wanted: &str) {
-    let result = Script::compile(source).and_then(|script| script.evaluate(&scope(), &Limits::default()));
+    let result = Script::compile(source).and_then(|script| script.evaluate(&scope(), &EvalLimits::default()));
     match result {
         Ok(value) => assert_eq!(format!("{value:?}"), wanted, "{source}"),
         Err(error) => assert_eq!(format!("{}: {error}", error.python_class()), wanted, "{source}"),
@@ -104,7 +104,7 @@ fn host_functions_are_called_by_name() {
 fn the_callers_data_is_copied() {
     let scope = scope();
     let script = Script::compile("tags.append('blue')\nresult = [tags, pair]").unwrap();
-    let value = script.evaluate(&scope, &Limits::default()).unwrap();
+    let value = script.evaluate(&scope, &EvalLimits::default()).unwrap();
     assert_eq!(format!("{value:?}"), "[['red', 'green', 'blue'], [1, 2]]");
     assert_eq!(scope.value("tags").unwrap().to_string(), "['red', 'green']");
 }
@@ -137,7 +137,7 @@ fn what_could_run_away_is_refused_at_load() {
 fn mistakes_are_located() {
     let source = "y = 1\nresult = [i for i in itmes]\n";
     let items: Variables = [("items", Value::list(vec![]))].into_iter().collect();
-    let error = Script::compile(source).unwrap().evaluate(&items, &Limits::default()).unwrap_err();
+    let error = Script::compile(source).unwrap().evaluate(&items, &EvalLimits::default()).unwrap_err();
     assert_eq!(
         error.render(source),
         "error: name 'itmes' is not defined\n  --> 2:22\n2 | result = [i for i in itmes]\n  |                      ^^^^^\n\nhint: did you mean `items`?"
@@ -159,16 +159,16 @@ fn iterators_run_before_a_script_ends_and_before_the_host_sees_them() {
     check("x = [1]\nresult = [x, x]\nresult[0].append(2)", "[[1, 2], [1, 2]]");
     check("x = [0]\nfor n in range(60):\n  x = [x, x]\nresult = len([x])", "1");
     let doubled = "x = {'a': [0]}\nfor n in range(60):\n  x = {'a': x, 'b': x.copy()}\nresult = x";
-    assert!(Script::compile(doubled).unwrap().evaluate(&scope(), &Limits::default()).is_ok());
+    assert!(Script::compile(doubled).unwrap().evaluate(&scope(), &EvalLimits::default()).is_ok());
     let endless = "def more(f):\n  return (f(f) for i in [0])\nresult = more(more)";
-    let error = Script::compile(endless).unwrap().evaluate(&scope(), &Limits::default()).unwrap_err();
+    let error = Script::compile(endless).unwrap().evaluate(&scope(), &EvalLimits::default()).unwrap_err();
     assert_eq!(error.limit(), Some(toolwright_expr::LimitKind::Depth));
     check("result = (1 // n for n in [0])", "ZeroDivisionError: integer division or modulo by zero");
     let long = "result = (n for n in range(10000000) if n < 0)";
-    let error = Script::compile(long).unwrap().evaluate(&scope(), &Limits::default()).unwrap_err();
+    let error = Script::compile(long).unwrap().evaluate(&scope(), &EvalLimits::default()).unwrap_err();
     assert_eq!(error.limit(), Some(toolwright_expr::LimitKind::Steps));
     // Looking through what is given to the host again and again takes no memory: 48 MiB would not do.
     let often = "docs = [{'n': n} for n in range(1000)]\nfor n in range(600):\n  add(a=1, b=2, docs=docs)\nresult = 1";
-    let limits = Limits { steps: 20_000_000, ..Limits::default() };
+    let limits = EvalLimits { steps: 20_000_000, ..EvalLimits::default() };
     assert!(Script::compile(often).unwrap().evaluate(&scope(), &limits).is_ok());
 }

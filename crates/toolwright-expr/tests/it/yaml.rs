@@ -1,8 +1,9 @@
-//! Data made at random, written as YAML here and by the real llm-workers with PyYAML: the same, character for character.
+//! Data made at random, written as YAML here and by the real llm-workers with PyYAML: the same, character for
+//! character.
 
 use std::path::Path;
 
-use toolwright_expr::{Limits, Program, Value};
+use toolwright_expr::{EvalLimits, Program, Value};
 
 use crate::differential::ask;
 use crate::generate::Random;
@@ -33,7 +34,7 @@ fn random_data_is_written_as_pyyaml_writes_it() {
     let mut failures = Vec::new();
     for ((source, trim), wanted) in asked.iter().zip(answers) {
         let program = Program::compile(&format!("str(as_yaml({source}, {trim}))")).unwrap();
-        let got = match program.evaluate(&(), &Limits::default()) {
+        let got = match program.evaluate(&(), &EvalLimits::default()) {
             Ok(Value::Str(text)) => text.to_string(),
             other => format!("{other:?}"),
         };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value as Json};
 use toolwright_core::{InvokeOptions, ToolError};
-use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
+use toolwright_expr::{EvalLimits, HostArgs, HostError, NamedFunction, Scope as _, Script, Value};
 
 use super::call::{Callee, Loan, lend};
 use crate::diag::Place;
@@ -38,7 +38,7 @@ impl ScriptStep {
         let _raise = Raise(flag.clone());
         let own = flow.limits.clone();
         let (steps, bytes) = (own.steps.saturating_mul(MORE_STEPS), own.bytes.saturating_mul(MORE_BYTES));
-        let limits = Limits { cancel: Some(flag.clone()), steps, bytes, ..own };
+        let limits = EvalLimits { cancel: Some(flag.clone()), steps, bytes, ..own };
         let scope = self.scope(flow, frame, locals, &limits);
         let script = self.script.clone();
         let mut work = tokio::task::spawn_blocking(move || {
@@ -68,7 +68,7 @@ impl ScriptStep {
         flow: &Flow<'_>,
         frame: &Frame<'_>,
         locals: &Locals,
-        limits: &Limits,
+        limits: &EvalLimits,
     ) -> HashMap<String, Value> {
         let view = flow.view(frame, locals);
         let mut scope: HashMap<String, Value> = self
@@ -79,7 +79,7 @@ impl ScriptStep {
         for callee in &self.tools {
             let lent = lend(callee, flow, frame, locals);
             // The flag is up once this script is over, and another may call what it leaves behind.
-            let limits = Limits { cancel: None, ..limits.clone() };
+            let limits = EvalLimits { cancel: None, ..limits.clone() };
             scope.insert(callee.name.to_string(), function(flow, callee, lent, limits));
         }
         scope
@@ -139,7 +139,7 @@ fn raised(error: ToolError) -> HostError {
 
 /// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were when the
 /// script began.
-fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: Limits) -> Value {
+fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: EvalLimits) -> Value {
     let (context, callee, beside) = (flow.context.clone(), callee.clone(), flow.beside.keeper());
     Value::host(NamedFunction::new(callee.name.to_string(), move |arguments: HostArgs| {
         if !arguments.positional.is_empty() {

@@ -130,7 +130,7 @@ async fn documents_of_ordinary_size_leave_a_flow() {
             "tools: [{{name: t, input: [{{name: rows, type: list}}, {{name: texts, type: list}}], do: {{eval: '${{{value}}}'}}}}]"
         );
         let limits = FlowLimits {
-            expression: toolwright_expr::Limits { bytes: 1 << 30, ..Default::default() },
+            expression: toolwright_expr::EvalLimits { bytes: 1 << 30, ..Default::default() },
             ..FlowLimits::default()
         };
         let file = load(Source::text("t.yaml", file), &Host::new().limits(limits)).unwrap();
@@ -336,7 +336,7 @@ async fn a_time_out_ends_loops_and_scripts_that_never_wait() {
     ] {
         let file = format!("tools:\n  - name: t\n    do:\n      {body}\n");
         let limits = FlowLimits {
-            expression: toolwright_expr::Limits { steps: u64::MAX, bytes: 1 << 30, ..Default::default() },
+            expression: toolwright_expr::EvalLimits { steps: u64::MAX, bytes: 1 << 30, ..Default::default() },
             ..FlowLimits::default()
         };
         let file = load(Source::text("t.yaml", file), &Host::new().limits(limits)).unwrap();

@@ -1,5 +1,5 @@
-//! Every rule for a function, an impl block and their options. Each mistake is noted at its own place with what to write
-//! instead; none hides another.
+//! Every rule for a function, an impl block and their options. Each mistake is noted at its own place with
+//! what to write instead; none hides another.
 
 mod parameter;
 

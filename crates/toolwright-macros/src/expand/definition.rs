@@ -1,5 +1,5 @@
-//! The expression that makes a `ToolDef`: the type of the arguments, what a model is told, how the runtime treats a
-//! call, and the call itself.
+//! The expression that makes a `ToolDef`: the type of the arguments, what a model is told, how the runtime
+//! treats a call, and the call itself.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The code that is written: from a checked [`ToolFn`] or [`ToolImpl`] to Rust. When something was wrong, the items are
-//! written all the same, with nothing in them, so that one mistake makes one message.
+//! The code that is written: from a checked [`ToolFn`] or [`ToolImpl`] to Rust. When something was wrong, the
+//! items are written all the same, with nothing in them, so that one mistake makes one message.
 
 mod definition;
 

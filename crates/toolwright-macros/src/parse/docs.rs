@@ -1,7 +1,8 @@
 //! Doc comments: what of them describes the tool, and what describes its parameters.
 //!
-//! Two styles of sections are read, the one of rustdoc (`# Arguments`, then a list) and the one of Python (`Args:`, then
-//! indented lines). Sections about results and failures are for people; a model is not told about them.
+//! Two styles of sections are read, the one of rustdoc (`# Arguments`, then a list) and the one of Python
+//! (`Args:`, then indented lines). Sections about results and failures are for people; a model is not told
+//! about them.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
@@ -145,7 +146,7 @@ impl Reader {
         self.description.push('\n');
     }
 
-    /// A Python section is over when, after a blank line, text is not indented and is no entry.
+    /// A Python section is over when, after a blank line, text is not indented and is not an entry.
     fn ends_colon_section(&self, line: &str) -> bool {
         if !self.after_blank || line.trim().is_empty() || indent(line) > 0 {
             return false;

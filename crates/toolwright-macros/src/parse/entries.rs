@@ -1,4 +1,5 @@
-//! The inside of `#[tool(...)]`: a list of `key`, `key = value` and `key(value, ...)`, read one value at a time.
+//! The inside of `#[tool(...)]`: a list of `key`, `key = value` and `key(value, ...)`, read one value at a
+//! time.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use crate::problems::Problems;
 /// One `key`, `key = value` or `key(value, ...)`.
 pub(crate) struct Entry {
     pub(crate) key: Ident,
-    pub(crate) given: Given,
+    pub(crate) given: EntryValue,
 }
 
 /// What stands after a key.
-pub(crate) enum Given {
+pub(crate) enum EntryValue {
     Nothing,
     Value(Expr),
     List(Vec<Expr>),
@@ -31,13 +32,13 @@ impl Parse for Entry {
         let key = Ident::parse_any(input)?;
         let given = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            Given::Value(input.parse()?)
+            EntryValue::Value(input.parse()?)
         } else if input.peek(syn::token::Paren) {
             let inside;
             parenthesized!(inside in input);
-            Given::List(Punctuated::<Expr, Token![,]>::parse_terminated(&inside)?.into_iter().collect())
+            EntryValue::List(Punctuated::<Expr, Token![,]>::parse_terminated(&inside)?.into_iter().collect())
         } else if input.is_empty() || input.peek(Token![,]) {
-            Given::Nothing
+            EntryValue::Nothing
         } else {
             return Err(input.error(format!("write `{key}`, `{key} = value` or `{key}(value, ...)`")));
         };
@@ -86,14 +87,14 @@ impl Entry {
     fn wrong(&self, wants: &str, problems: &mut Problems) {
         let message = format!("`{}` wants {wants}", self.key);
         match &self.given {
-            Given::Value(value) => problems.at(value, message),
-            Given::Nothing | Given::List(_) => problems.at(&self.key, message),
+            EntryValue::Value(value) => problems.at(value, message),
+            EntryValue::Nothing | EntryValue::List(_) => problems.at(&self.key, message),
         }
     }
 
     fn literal(&self) -> Option<&Lit> {
         match &self.given {
-            Given::Value(Expr::Lit(ExprLit { lit, .. })) => Some(lit),
+            EntryValue::Value(Expr::Lit(ExprLit { lit, .. })) => Some(lit),
             _ => None,
         }
     }
@@ -116,9 +117,9 @@ impl Entry {
     /// `key = "text"` or any expression that makes text, such as `include_str!("...")`.
     pub(crate) fn text_expression(&self, problems: &mut Problems) -> Option<Expr> {
         match &self.given {
-            Given::Value(Expr::Lit(_)) => self.text(problems).map(|text| syn::parse_quote!(#text)),
-            Given::Value(value) => Some(value.clone()),
-            Given::Nothing | Given::List(_) => {
+            EntryValue::Value(Expr::Lit(_)) => self.text(problems).map(|text| syn::parse_quote!(#text)),
+            EntryValue::Value(value) => Some(value.clone()),
+            EntryValue::Nothing | EntryValue::List(_) => {
                 self.wrong(&format!("text: `{} = \"...\"`", self.key), problems);
                 None
             }
@@ -128,7 +129,7 @@ impl Entry {
     /// `key`, `key = true` or `key = false`.
     pub(crate) fn flag(&self, problems: &mut Problems) -> Option<LitBool> {
         match (&self.given, self.literal()) {
-            (Given::Nothing, _) => Some(LitBool::new(true, self.key.span())),
+            (EntryValue::Nothing, _) => Some(LitBool::new(true, self.key.span())),
             (_, Some(Lit::Bool(flag))) => Some(flag.clone()),
             _ => {
                 self.wrong(&format!("true or false: `{key}` or `{key} = false`", key = self.key), problems);
@@ -178,7 +179,7 @@ impl Entry {
     /// `key = some::path`, or the same in quotes.
     pub(crate) fn path(&self, problems: &mut Problems) -> Option<Path> {
         let path = match &self.given {
-            Given::Value(Expr::Path(path)) if path.qself.is_none() => Some(path.path.clone()),
+            EntryValue::Value(Expr::Path(path)) if path.qself.is_none() => Some(path.path.clone()),
             _ => match self.literal() {
                 Some(Lit::Str(text)) => text.parse().ok(),
                 _ => None,
@@ -193,7 +194,7 @@ impl Entry {
     /// `key = -1.5`, or an expression such as a constant.
     pub(crate) fn number(&self, problems: &mut Problems) -> Option<Expr> {
         match &self.given {
-            Given::Value(value) if number(value).is_some() || !is_literal(value) => Some(value.clone()),
+            EntryValue::Value(value) if number(value).is_some() || !is_literal(value) => Some(value.clone()),
             _ => {
                 self.wrong(&format!("a number: `{} = 1`", self.key), problems);
                 None
@@ -204,12 +205,12 @@ impl Entry {
     /// `key = value`, `key = [value, ...]` or `key(value, ...)`.
     pub(crate) fn values(&self, problems: &mut Problems) -> Vec<Expr> {
         match &self.given {
-            Given::List(list) if !list.is_empty() => list.clone(),
-            Given::Value(Expr::Array(array)) if self.key == "examples" => {
+            EntryValue::List(list) if !list.is_empty() => list.clone(),
+            EntryValue::Value(Expr::Array(array)) if self.key == "examples" => {
                 array.elems.iter().cloned().collect()
             }
-            Given::Value(value) => vec![value.clone()],
-            Given::Nothing | Given::List(_) => {
+            EntryValue::Value(value) => vec![value.clone()],
+            EntryValue::Nothing | EntryValue::List(_) => {
                 self.wrong(&format!("values: `{}(1, 2)`", self.key), problems);
                 Vec::new()
             }

@@ -1,5 +1,5 @@
-//! From tokens to what the other modules work on: a [`ToolFn`] or a [`ToolImpl`], with our attributes taken out of the
-//! code that is emitted again.
+//! From tokens to what the other modules work on: a [`ToolFn`] or a [`ToolImpl`], with our attributes taken
+//! out of the code that is emitted again.
 
 pub(crate) mod docs;
 pub(crate) mod entries;

@@ -1,12 +1,12 @@
-//! The options of each attribute, typed. An option of the wrong form is reported here; how options fit together and fit
-//! the function is for `check`.
+//! The options of each attribute, typed. An option of the wrong form is reported here; how options fit
+//! together and fit the function is for `check`.
 
 use std::time::Duration;
 
 use proc_macro2::Span;
 use syn::{Expr, Ident, LitBool, LitInt, LitStr, Path};
 
-use super::entries::{Entries, Given};
+use super::entries::{Entries, EntryValue};
 use crate::problems::Problems;
 
 /// The options of `#[tool(...)]` on a function.
@@ -160,11 +160,13 @@ impl ParameterOptions {
             options.places.push((key.clone(), entry.key.span()));
             match key.as_str() {
                 "default" => match &entry.given {
-                    Given::Nothing => options.default = Some(DefaultValue::OfType),
-                    Given::Value(value) => {
+                    EntryValue::Nothing => options.default = Some(DefaultValue::OfType),
+                    EntryValue::Value(value) => {
                         options.default = Some(DefaultValue::Value(Box::new(value.clone())))
                     }
-                    Given::List(_) => problems.at(&entry.key, "`default` wants a value: `default = ...`"),
+                    EntryValue::List(_) => {
+                        problems.at(&entry.key, "`default` wants a value: `default = ...`")
+                    }
                 },
                 "rename" => options.rename = entry.text(problems),
                 "description" => options.description = entry.text_expression(problems),

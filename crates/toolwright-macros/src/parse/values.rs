@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `"30s"`, `"500ms"`, `"1.5m"`, `"2h"`, `"1d"`. Nothing for zero, and for what is no duration.
+/// `"30s"`, `"500ms"`, `"1.5m"`, `"2h"`, `"1d"`. `None` for zero and for text that is not a duration.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -28,7 +28,7 @@ fn positive(seconds: f64) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }
 
-/// `"10/60s"` or `"10/s"`. Nothing for zero, and for what is no rate.
+/// `"10/60s"` or `"10/s"`. `None` for zero and for text that is not a rate.
 pub(crate) fn rate(text: &str) -> Option<(usize, Duration)> {
     let (calls, period) = text.split_once('/')?;
     let calls = calls.trim().parse().ok().filter(|&calls| calls > 0)?;

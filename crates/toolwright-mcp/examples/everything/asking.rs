@@ -53,7 +53,7 @@ async fn test_tool_with_logging(context: &ToolContext) -> Result<&'static str, T
 /// Says one thing for the log.
 #[tool(read_only)]
 async fn test_logging_tool(context: &ToolContext) -> Result<&'static str, ToolError> {
-    peer(context)?.log(LogLevel::Warning, "a message for those who asked for it");
+    peer(context)?.log(LogLevel::Warning, "a message for clients that want this level");
     Ok("logged")
 }
 

@@ -1,6 +1,7 @@
 //! A server with one of each thing a server can have, for trying clients and for the tests.
 //!
-//! `cargo run -p toolwright-mcp --example everything` serves it on stdio; with `-- --http 127.0.0.1:3111` over HTTP.
+//! `cargo run -p toolwright-mcp --example everything` serves it on stdio; with `-- --http 127.0.0.1:3111`
+//! over HTTP.
 
 mod asking;
 mod jobs;
@@ -256,7 +257,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut options = HttpOptions::default();
             options.token = std::env::var("EVERYTHING_TOKEN").ok().map(toolwright_core::Secret::new);
             let listening = server.listen(address.parse()?, options).await?;
-            // Whoever started this reads where to go.
+            // The conformance suite reads the address from here.
             let mut out = std::io::stdout().lock();
             std::io::Write::write_fmt(&mut out, format_args!("http://{}/mcp\n", listening.address()))?;
             drop(out);

@@ -1,7 +1,7 @@
 //! What a server may ask the client: the person, the model, and the folders it works in.
 //!
-//! Nothing is offered unless the program says who answers. What comes from a server is bounded and shown to people
-//! escaped; answers are checked against the server's own schema before they are sent.
+//! Nothing is offered unless the program says who answers. What comes from a server is bounded and shown to
+//! people escaped; answers are checked against the server's own schema before they are sent.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use toolwright_core::{
 
 use crate::bridge;
 use crate::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
+use crate::protocol::{ClientCapabilities, ElicitationCapability, Empty};
 
 /// The most messages a server may have the model read.
 const MAX_MESSAGES: usize = 200;
@@ -110,10 +111,10 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Lets servers ask this model whenever the approver says so. The approver sees a call of `mcp_sampling` with the
-    /// server's name and messages. The answer is paid for by the call the server works on: it counts against the
-    /// limits of that call's run, is on record there, and stops with the call. While a server works on no call, it may
-    /// ask nothing; see [`Client::paid_by`](crate::Client::paid_by).
+    /// Lets servers ask this model whenever the approver says so. The approver sees a call of `mcp_sampling`
+    /// with the server's name and messages. The answer is paid for by the call the server works on: it counts
+    /// against the limits of that call's run, is on record there, and stops with the call. While a server
+    /// works on no call, it may ask nothing; see [`Client::paid_by`](crate::Client::paid_by).
     pub fn new(model: Arc<dyn Model>, approver: Arc<dyn Approver>) -> Self {
         Sampling { model, approver }
     }
@@ -129,9 +130,10 @@ pub struct Answers {
     pub sampling: Option<Sampling>,
     /// The folders the client works in, as `file://` addresses with names.
     pub roots: Option<Vec<(String, String)>>,
-    /// Passes what the server asks on to the MCP client whose call it is working on, for programs that serve the tools of
-    /// one server to the clients of another. A client that cannot be asked declines. Its folders are never passed on:
-    /// servers take them for what they may touch, and that is for whoever runs the program to say.
+    /// Passes what the server asks on to the MCP client whose call it is working on, for programs that serve
+    /// the tools of one server to the clients of another. A client that cannot be asked declines. Its folders
+    /// are never passed on: servers take them for what they may touch, and that is for whoever runs the
+    /// program to say.
     pub passed_on: bool,
 }
 
@@ -142,19 +144,15 @@ impl std::fmt::Debug for Answers {
 }
 
 impl Answers {
-    /// What the client says it can do.
-    pub(crate) fn capabilities(&self) -> Value {
-        let mut can = Map::new();
-        if self.person.is_some() || self.passed_on {
-            can.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
+    /// The abilities that the client names.
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+        let pages = ElicitationCapability { form: Some(Empty {}), url: Some(Empty {}) };
+        ClientCapabilities {
+            elicitation: (self.person.is_some() || self.passed_on).then_some(pages),
+            sampling: (self.sampling.is_some() || self.passed_on).then_some(Empty {}),
+            roots: self.roots.as_ref().map(|_| Empty {}),
+            ..ClientCapabilities::default()
         }
-        if self.sampling.is_some() || self.passed_on {
-            can.insert("sampling".to_owned(), json!({}));
-        }
-        if self.roots.is_some() {
-            can.insert("roots".to_owned(), json!({}));
-        }
-        can.into()
     }
 
     /// Answers one question of a server. What a model says is paid for by `payer`.
@@ -325,10 +323,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_pages_on_the_web_are_shown_to_people() {
-        let answers = Answers {
-            elicitor: Some(Arc::new(Fixed(FormReply::Accepted(Map::new())))),
-            ..Answers::default()
-        };
+        let answers =
+            Answers { person: Some(Arc::new(Fixed(FormReply::Accepted(Map::new())))), ..Answers::default() };
         let visit = async |url: &str| {
             answers.answer("s", "elicitation/create", &json!({"message": "?", "url": url}), None).await
         };
@@ -386,7 +382,7 @@ mod tests {
     async fn a_model_is_asked_only_when_the_approver_says_so() {
         let sampling = Sampling::new(Arc::new(Parrot), Arc::new(Careful));
         let answers = Answers { sampling: Some(sampling), ..Answers::default() };
-        assert_eq!(answers.capabilities(), json!({"sampling": {}}));
+        assert_eq!(serde_json::to_value(answers.capabilities()).unwrap(), json!({"sampling": {}}));
         let ask = async |text: &str, count: usize| {
             let message = json!({"role": "user", "content": {"type": "text", "text": text}});
             let params = json!({"messages": vec![message; count], "maxTokens": 1_000_000});
@@ -446,7 +442,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_offered_unless_somebody_answers() {
         let answers = Answers::default();
-        assert_eq!(answers.capabilities(), json!({}));
+        assert_eq!(answers.capabilities(), ClientCapabilities::default());
         for method in ["elicitation/create", "sampling/createMessage", "roots/list", "tools/list"] {
             assert_eq!(
                 answers.answer("s", method, &json!({}), None).await.unwrap_err().code,

@@ -1,18 +1,20 @@
-//! Calls that an MCP client of ours made: what a server asks while it works on one is passed on to that client.
+//! Calls that an MCP client of ours made: questions that a server asks while it works on one are passed on to
+//! that client.
 //!
-//! A server that asks over its session does not say for which call. With one client's calls under way that is clear; with
-//! those of several nobody is asked, because one of them would read what is meant for another.
+//! A server that asks over its session does not name the call. With one client's calls under way that is
+//! clear; with those of several nobody is asked, because one of them would read what is meant for another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{CancelToken, FormBody, canonical_json};
 
 use super::answers::{not_offered, read_form, sampled_messages, sampled_tokens};
 use crate::jsonrpc::RpcError;
-use crate::server::{LogLevel, Peer, Question};
+use crate::protocol::{ClientCapabilities, ElicitationCapability, Empty, LogLevel, SampleParams};
+use crate::server::{Peer, Question};
 
 /// How many log messages of one call are passed on.
 const MAX_LOGS: u32 = 1000;
@@ -54,22 +56,20 @@ impl Caller {
     }
 
     /// What a server may ask during this call.
-    pub(super) fn capabilities(&self) -> Map<String, Value> {
-        let mut can = Map::new();
-        let modes = [("form", self.peer.can_fill_in()), ("url", self.peer.can_open_pages())];
-        let modes: Map<String, Value> =
-            modes.into_iter().filter(|(_, can)| *can).map(|(mode, _)| (mode.to_owned(), json!({}))).collect();
-        if !modes.is_empty() {
-            can.insert("elicitation".to_owned(), modes.into());
+    pub(super) fn capabilities(&self) -> ClientCapabilities {
+        let ways = ElicitationCapability {
+            form: self.peer.can_fill_in().then_some(Empty {}),
+            url: self.peer.can_open_pages().then_some(Empty {}),
+        };
+        ClientCapabilities {
+            elicitation: Some(ways).filter(|ways| ways.form.is_some() || ways.url.is_some()),
+            sampling: self.peer.can_sample().then_some(Empty {}),
+            ..ClientCapabilities::default()
         }
-        if self.peer.can_sample() {
-            can.insert("sampling".to_owned(), json!({}));
-        }
-        can
     }
 
-    /// Asks the client one thing. When that means making the call again, the server gets an error, once it has been told that
-    /// the call is off.
+    /// Asks the client one thing. When that means making the call again, the server gets an error, once it
+    /// has been told that the call is off.
     pub(super) async fn ask(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         let answers = tokio::select! {
             answers = self.ask_all(vec![(method, params)]) => answers,
@@ -80,7 +80,7 @@ impl Caller {
             Err(PutOff) => {
                 self.over.cancelled().await;
                 // An error ends what would go on after "nobody answered", and ask the next thing.
-                Err(RpcError::new(-1, "the call was called off"))
+                Err(RpcError::new(-1, "the call was cancelled"))
             }
         }
     }
@@ -121,13 +121,13 @@ impl Caller {
                 self.put_off.cancel();
                 return Err(PutOff);
             }
-            // The client refused, or said something that is no answer: nobody answered.
+            // The client refused, or its answer does not fit the question: the question stays unanswered.
             Err(_) => {}
         }
         Ok(answers)
     }
 
-    /// The question as the client is asked it: whoever reads it sees which server wants to know.
+    /// The question to the client, which names the server that asks.
     fn question(&self, method: &str, params: &Value) -> Result<Question, RpcError> {
         match method {
             "elicitation/create" => {
@@ -142,14 +142,15 @@ impl Caller {
                 })
             }
             "sampling/createMessage" => {
-                sampled_messages(params)?;
-                let passed = ["messages", "systemPrompt", "temperature", "stopSequences", "modelPreferences"];
-                let mut wanted: Map<String, Value> = passed
-                    .into_iter()
-                    .filter_map(|key| Some((key.to_owned(), params.get(key)?.clone())))
-                    .collect();
-                wanted.insert("maxTokens".to_owned(), json!(sampled_tokens(params)));
-                Ok(Question::sample_as(wanted))
+                let member = |key: &str| params.get(key).cloned();
+                Ok(Question::sample_as(SampleParams {
+                    messages: sampled_messages(params)?.clone(),
+                    system_prompt: member("systemPrompt"),
+                    temperature: member("temperature"),
+                    stop_sequences: member("stopSequences"),
+                    model_preferences: member("modelPreferences"),
+                    max_tokens: sampled_tokens(params),
+                }))
             }
             _ => Err(not_offered(method)),
         }
@@ -163,7 +164,7 @@ impl Caller {
         format!("asked-{hash}")
     }
 
-    /// Passes on what the server says for the log.
+    /// Passes on a log message of the server.
     pub(super) fn log(&self, level: LogLevel, data: Value) {
         if self.logged.fetch_add(1, Ordering::Relaxed) < MAX_LOGS {
             self.peer.log_as(&self.server, level, data);
@@ -171,7 +172,7 @@ impl Caller {
     }
 }
 
-/// What a server is told when nobody answers.
+/// The answer to a server when nobody answers.
 pub(super) fn unanswered(method: &str, action: &str) -> Result<Value, RpcError> {
     match method {
         "elicitation/create" => Ok(json!({"action": action})),

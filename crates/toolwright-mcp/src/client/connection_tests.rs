@@ -1,13 +1,17 @@
-//! Who hears and who pays what a server asks.
+//! Which call pays for a server's questions, and what may be dropped when.
 
+use std::sync::atomic::AtomicUsize;
+
+use serde_json::json;
 use toolwright_core::{
     ApprovalRequest, Approver, AskPurpose, AssistantMessage, BoxFuture, CallInfo, CallNote, Decision,
     Dispatch, Form, FormReply, Invocation, Model, ModelError, ModelReply, ModelRequest, Origin, Person,
-    RunScope, ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use super::*;
 use crate::client::answers::Sampling;
+use crate::client::calls::{Paying, Whose};
 
 /// Ends the session when it goes, as the last clone of a client does.
 struct Ends(Arc<Connection>);
@@ -25,10 +29,7 @@ fn waiting() -> Arc<Connection> {
     let progress: OnProgress = Arc::new(move |_, _, _| {
         let _ = &ends;
     });
-    let (reply, _) = oneshot::channel();
-    let whose = Whose::default();
-    let pending = Pending { reply, whose, progress: Some(progress), notes: 0, last: 0.0 };
-    connection.pending().insert(1, pending);
+    connection.requests.add(1, Whose::default(), Some(progress));
     connection
 }
 
@@ -38,7 +39,7 @@ fn comes_back(what: impl FnOnce(&Arc<Connection>) + Send + 'static) {
     std::thread::spawn(move || {
         let connection = waiting();
         what(&connection);
-        let _ = done.send(connection.pending().len());
+        let _ = done.send(connection.requests.len());
     });
     assert_eq!(back.recv_timeout(Duration::from_secs(60)), Ok(0));
 }
@@ -48,20 +49,20 @@ fn over() -> McpError {
 }
 
 #[test]
-fn the_last_owner_of_a_session_may_go_while_it_closes() {
+fn last_owner_of_a_session_may_be_dropped_while_it_closes() {
     comes_back(|connection| connection.close(over()));
     comes_back(|connection| connection.end());
 }
 
 #[test]
-fn the_last_owner_of_a_session_may_go_with_an_answer() {
+fn last_owner_of_a_session_may_be_dropped_with_an_answer() {
     comes_back(|connection| connection.answer(1, Err(over())));
 }
 
 #[test]
-fn the_last_owner_of_a_session_may_go_with_a_call_that_is_given_up() {
+fn last_owner_of_a_session_may_be_dropped_with_a_cancelled_call() {
     comes_back(|connection| {
-        drop(Waiting { connection, id: 1, method: "tools/call", sent: false, done: false });
+        drop(Waiting { connection, id: 1, method: Method::CallTool, sent: false, done: false });
     });
 }
 
@@ -142,7 +143,7 @@ impl Approver for Purse {
 }
 
 #[tokio::test]
-async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
+async fn call_that_the_server_works_on_pays_and_not_the_latest() {
     let call = |purse: &Arc<Purse>| ToolContext::new(purse.clone(), CallInfo::default());
     let (earlier, latest): (Arc<Purse>, Arc<Purse>) = Default::default();
     let mut options = ClientOptions::default();
@@ -150,7 +151,7 @@ async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
     options.answers.sampling = Some(Sampling::new(anybody.clone(), anybody));
     let (out, mut lines) = mpsc::channel(8);
     let connection = Arc::new(Connection::new(Out::Lines(out), &options));
-    let _paying = (connection.paid_by(&call(&earlier)), connection.paid_by(&call(&latest)));
+    let _paying = (Paying::begin(&connection, &call(&earlier)), Paying::begin(&connection, &call(&latest)));
     let whose = Whose { caller: None, payer: Some(call(&earlier)) };
     let paid = || [&earlier, &latest].map(|purse| purse.asked.load(Ordering::Relaxed));
     let message = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
@@ -160,9 +161,7 @@ async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
     assert!(connection.answer_all(&whose, &asked).await.is_ok_and(|answers| answers[0].is_ok()));
     assert_eq!(paid(), [1, 0]);
     // On the stream that answers a certain call.
-    let (reply, _waiting) = oneshot::channel();
-    let pending = Pending { reply, whose, progress: None, notes: 0, last: 0.0 };
-    connection.pending().insert(7, pending);
+    let _waiting = connection.requests.add(7, whose, None);
     let question = |id| Message::Request {
         id: Id::Number(id),
         method: "sampling/createMessage".to_owned(),
@@ -195,7 +194,7 @@ impl Person for Pondering {
 }
 
 #[tokio::test]
-async fn a_question_that_the_server_takes_back_is_not_answered() {
+async fn question_that_the_server_cancels_is_not_answered() {
     let (asked, left) = (CancelToken::new(), CancelToken::new());
     let mut options = ClientOptions::default();
     options.answers.person = Some(Arc::new(Pondering { asked: asked.clone(), left: left.clone() }));
@@ -214,8 +213,8 @@ async fn a_question_that_the_server_takes_back_is_not_answered() {
     assert!(!left.is_cancelled());
     take_back(json!("q"));
     tokio::time::timeout(Duration::from_secs(60), left.cancelled()).await.expect("nobody waits");
-    while connection.questions.load(Ordering::Acquire) > 0 {
+    while !connection.questions.is_idle() {
         tokio::task::yield_now().await;
     }
-    assert!(lines.try_recv().is_err() && connection.answering().is_empty());
+    assert!(lines.try_recv().is_err());
 }

@@ -1,20 +1,22 @@
 //! What a server offers, page by page, with every list bounded.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolwright_core::text;
 
 use super::Client;
-use super::connection::{Ask, Whose};
+use super::calls::Whose;
+use super::requests::Ask;
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
-use crate::protocol::{PARAMETER_HEADER, ToolDefinition};
-use crate::server::{
-    Prompt, PromptMessage, PromptResult, Resource, ResourceContents, ResourceTemplate, Role,
+use crate::protocol::{
+    ClientRequest, GetPromptParams, PARAMETER_HEADER, PageOf, PageParams, Prompt, PromptAnswer, Resource,
+    ResourceContents, ResourceTemplate, TaskMode, ToolDefinition, UriParams,
 };
+use crate::server::{PromptMessage, PromptResult};
+use crate::sync::lock;
 
 /// The most entries a server may list: tools, resources or prompts.
 pub const MAX_TOOLS: usize = 10_000;
@@ -36,43 +38,47 @@ impl Client {
     pub async fn list_tools(&self) -> Result<Listing, McpError> {
         let (mut listing, mut tasked) = (Listing::default(), HashSet::new());
         let each = |tool: Value, size| {
-            if tool.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
+            if TaskMode::of(&tool) == Some(TaskMode::Required) {
                 tasked.extend(tool.get("name").and_then(Value::as_str).map(str::to_owned));
             }
             listing.take(tool, size);
         };
-        self.list_all("tools/list", "tools", each).await?;
-        *self.tasked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = tasked;
-        *self.mirrored.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-            Mirrored::of(&listing.tools);
+        self.list_all(ClientRequest::ListTools, "tools", each).await?;
+        *lock(&self.tasked) = tasked;
+        *lock(&self.header_arguments) = HeaderArguments::of(&listing.tools);
         Ok(listing)
     }
 
     /// Has [`tools_changed`](Self::tools_changed) say so.
     pub(crate) fn note_tools_changed(&self) {
-        self.connection.tools_changed.store(true, Ordering::Release);
+        self.connection.set_tools_changed(true);
     }
 
     /// Lists the resources.
     pub async fn list_resources(&self) -> Result<Vec<Resource>, McpError> {
-        self.list_typed("resources/list", "resources").await
+        self.list_typed(ClientRequest::ListResources, "resources").await
     }
 
     /// Lists the patterns of addresses of resources.
     pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, McpError> {
-        self.list_typed("resources/templates/list", "resourceTemplates").await
+        self.list_typed(ClientRequest::ListTemplates, "resourceTemplates").await
     }
 
     /// Reads a resource.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, McpError> {
-        let ask = Ask::new("resources/read", json!({"uri": uri}), self.options.request_timeout);
-        let mut result = self.ask_in_rounds(&Whose::default(), ask).await?;
+        let params = UriParams { uri: uri.to_owned(), ..UriParams::default() };
+        let mut result = self.read(ClientRequest::ReadResource(params)).await?;
         typed(result.get_mut("contents").map(Value::take).unwrap_or_default(), "its content")
+    }
+
+    async fn read(&self, mut request: ClientRequest) -> Result<Value, McpError> {
+        let time = self.options.request_timeout;
+        self.ask_in_rounds(&Whose::default(), &mut request, time, None, Vec::new()).await
     }
 
     /// Lists the prompts.
     pub async fn list_prompts(&self) -> Result<Vec<Prompt>, McpError> {
-        self.list_typed("prompts/list", "prompts").await
+        self.list_typed(ClientRequest::ListPrompts, "prompts").await
     }
 
     /// Gets a prompt, filled in.
@@ -81,26 +87,21 @@ impl Client {
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<PromptResult, McpError> {
-        let params = json!({"name": name, "arguments": arguments});
-        let ask = Ask::new("prompts/get", params, self.options.request_timeout);
-        let mut result = self.ask_in_rounds(&Whose::default(), ask).await?;
-        let messages: Vec<Value> =
-            typed(result.get_mut("messages").map(Value::take).unwrap_or_default(), "its prompt")?;
-        let messages = messages.into_iter().take(MAX_TOOLS).map(|mut message| {
-            let role = match message.get("role").and_then(Value::as_str) {
-                Some("assistant") => Role::Assistant,
-                _ => Role::User,
-            };
-            let content = message.get_mut("content").map(Value::take).unwrap_or_default();
-            PromptMessage { role, content: bridge::read_block(content) }
+        let params = GetPromptParams { name: name.to_owned(), arguments, ..GetPromptParams::default() };
+        let answer = PromptAnswer::read(self.read(ClientRequest::GetPrompt(params)).await?)
+            .ok_or_else(|| McpError::new(McpErrorKind::Protocol, "its prompt has no list of messages"))?;
+        let messages = answer.messages.into_iter().take(MAX_TOOLS).map(|(role, content)| {
+            let content = bridge::read_block(content);
+            PromptMessage { role, content }
         });
-        Ok(PromptResult {
-            description: result.get("description").and_then(Value::as_str).map(str::to_owned),
-            messages: messages.collect(),
-        })
+        Ok(PromptResult { description: answer.description, messages: messages.collect() })
     }
 
-    async fn list_typed<T: DeserializeOwned>(&self, method: &str, key: &str) -> Result<Vec<T>, McpError> {
+    async fn list_typed<T: DeserializeOwned>(
+        &self,
+        request: fn(PageParams) -> ClientRequest,
+        key: &str,
+    ) -> Result<Vec<T>, McpError> {
         let mut entries = Vec::new();
         let each = |mut entry: Value, _| {
             tidy(&mut entry);
@@ -109,24 +110,24 @@ impl Client {
                 Err(error) => self.connection.log(&format!("one of the {key} is left out: {error}")),
             }
         };
-        self.list_all(method, key, each).await?;
+        self.list_all(request, key, each).await?;
         Ok(entries)
     }
 
     /// Hands on every entry of a list with its size. All its pages have the time of one request.
     async fn list_all(
         &self,
-        method: &str,
+        request: fn(PageParams) -> ClientRequest,
         key: &str,
         each: impl FnMut(Value, usize),
     ) -> Result<(), McpError> {
         let time = self.options.request_timeout;
         tokio::select! {
             biased;
-            listed = self.list_pages(method, key, each) => listed,
+            listed = self.list_pages(request, key, each) => listed,
             () = self.connection.run_out(time) => Err(McpError::new(
                 McpErrorKind::Timeout,
-                format!("the server did not answer `{method}` within {time:?}"),
+                format!("the server did not list its {key} within {time:?}"),
             )),
         }
     }
@@ -134,7 +135,7 @@ impl Client {
     /// Goes through a list page by page: what is not used is not kept until the last page is there.
     async fn list_pages(
         &self,
-        method: &str,
+        request: fn(PageParams) -> ClientRequest,
         key: &str,
         mut each: impl FnMut(Value, usize),
     ) -> Result<(), McpError> {
@@ -142,18 +143,18 @@ impl Client {
         let mut seen_cursors: BTreeSet<String> = BTreeSet::new();
         let mut cursor: Option<String> = None;
         loop {
-            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-            let mut page = self.request(Ask::new(method, params, self.options.request_timeout)).await?;
-            let Some(Value::Array(more)) = page.get_mut(key).map(Value::take) else {
-                return Err(McpError::new(McpErrorKind::Protocol, format!("the list of {key} is not one")));
+            let request = request(PageParams { cursor: cursor.take() });
+            let page = self.request(Ask::new(&request, self.options.request_timeout)).await?;
+            let Some(PageOf { entries: more, next_cursor: next }) = PageOf::read(page, key) else {
+                let message = format!("the answer has no list of {key}");
+                return Err(McpError::new(McpErrorKind::Protocol, message));
             };
             entries += more.len();
             if entries > MAX_TOOLS {
                 let message = format!("the server lists more than {MAX_TOOLS} {key}");
                 return Err(McpError::new(McpErrorKind::Limit, message));
             }
-            let next = page.get("nextCursor").and_then(Value::as_str);
-            bytes += next.map_or(0, str::len);
+            bytes += next.as_ref().map_or(0, String::len);
             for entry in more {
                 let size = entry.to_string().len();
                 bytes += size;
@@ -167,18 +168,17 @@ impl Client {
                 return Err(McpError::new(McpErrorKind::Limit, message));
             }
             let Some(next) = next else { return Ok(()) };
-            if seen_cursors.len() >= MAX_PAGES || !seen_cursors.insert(next.to_owned()) {
+            if seen_cursors.len() >= MAX_PAGES || !seen_cursors.insert(next.clone()) {
                 let pages = seen_cursors.len() + 1;
                 let message = format!("the list of {key} does not end after {pages} pages");
                 return Err(McpError::new(McpErrorKind::Limit, message));
             }
-            cursor = Some(next.to_owned());
+            cursor = Some(next);
         }
     }
 }
 
-/// Makes an entry what it is meant to be: `null` is read as what is not there, a size of 10.0 as one of 10, and of
-/// -1 as none.
+/// Normalises an entry: `null` counts as absent, a size of 10.0 as one of 10, and of -1 as none.
 fn tidy(entry: &mut Value) {
     match entry {
         Value::Object(members) => {
@@ -201,7 +201,7 @@ fn tidy(entry: &mut Value) {
 
 fn typed<T: DeserializeOwned>(value: Value, what: &str) -> Result<T, McpError> {
     serde_json::from_value(value)
-        .map_err(|error| McpError::new(McpErrorKind::Protocol, format!("{what} is not one: {error}")))
+        .map_err(|error| McpError::new(McpErrorKind::Protocol, format!("{what} is malformed: {error}")))
 }
 
 /// The tools of a server.
@@ -221,11 +221,11 @@ impl Listing {
             Some(format!("its definition is larger than {MAX_DEFINITION} bytes"))
         } else {
             match serde_json::from_value::<ToolDefinition>(tool) {
-                Err(error) => Some(format!("its definition is not one: {error}")),
+                Err(error) => Some(format!("its definition is malformed: {error}")),
                 Ok(tool) if self.tools.iter().any(|known| known.name == tool.name) => {
                     Some("another tool has the same name".to_owned())
                 }
-                Ok(tool) => match mirrored(&tool) {
+                Ok(tool) => match header_arguments(&tool) {
                     Ok(_) => {
                         self.tools.push(tool);
                         None
@@ -240,15 +240,15 @@ impl Listing {
 
 /// Which arguments are repeated in headers, by tool: the argument, and what follows `Mcp-Param-`.
 #[derive(Debug, Default)]
-pub(super) struct Mirrored(HashMap<String, Vec<(String, String)>>);
+pub(super) struct HeaderArguments(HashMap<String, Vec<(String, String)>>);
 
-impl Mirrored {
+impl HeaderArguments {
     fn of(tools: &[ToolDefinition]) -> Self {
         let with_headers = tools.iter().filter_map(|tool| {
-            let headers = mirrored(tool).ok().filter(|headers| !headers.is_empty())?;
+            let headers = header_arguments(tool).ok().filter(|headers| !headers.is_empty())?;
             Some((tool.name.clone(), headers))
         });
-        Mirrored(with_headers.collect())
+        HeaderArguments(with_headers.collect())
     }
 
     /// The headers of a call. Arguments that are missing or null have none.
@@ -264,7 +264,7 @@ impl Mirrored {
 }
 
 /// The arguments a tool wants repeated in headers; an error when it says so in a way that cannot be followed.
-fn mirrored(tool: &ToolDefinition) -> Result<Vec<(String, String)>, String> {
+fn header_arguments(tool: &ToolDefinition) -> Result<Vec<(String, String)>, String> {
     let mut found: Vec<(String, String)> = Vec::new();
     let Some(properties) = tool.input_schema.get("properties").and_then(Value::as_object) else {
         return Ok(found);

@@ -1,19 +1,23 @@
 //! The client: one session with one server.
 //!
-//! [`McpServer`](crate::McpServer) wraps it with supervision and offers its tools to a run; this is the plain session.
+//! [`McpServer`](crate::McpServer) wraps it with supervision and offers its tools to a run; this is the plain
+//! session.
 
 mod answers;
 mod caller;
+mod calls;
 pub(crate) mod connection;
-mod greeting;
+mod ending;
+mod handshake;
 mod listing;
+mod questions;
+mod requests;
 mod supervise;
 pub(crate) mod target;
 mod tasks;
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -23,12 +27,15 @@ use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOut
 
 pub use self::answers::{Answers, Sampling, ThroughApprover};
 use self::caller::{Caller, PutOff};
+pub use self::calls::Paying;
+use self::calls::{Calling, Whose};
 pub(crate) use self::connection::OnToolsChanged;
-use self::connection::{Ask, Connection, Out, Whose, set_meta};
-pub use self::connection::{OnLog, OnProgress, Paying};
-pub use self::greeting::Greeting;
-use self::listing::Mirrored;
+use self::connection::{Connection, Out};
+pub use self::connection::{OnLog, OnProgress};
+pub use self::handshake::SessionInfo;
+use self::listing::HeaderArguments;
 pub use self::listing::{Listing, MAX_TOOLS};
+use self::requests::Ask;
 pub use self::supervise::servers_ended;
 use self::supervise::{Reader, Watched, forward_errors, supervise, supervise_sandboxed};
 pub use self::target::{HttpTarget, Target};
@@ -36,12 +43,17 @@ use self::tasks::Time;
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
 use crate::protocol::{
-    CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, Implementation, STATELESS_VERSION, TASKS_EXTENSION, VERSION_KEY,
+    CallParams, ClientRequest, Empty, Implementation, InputRequired, RequestMeta, ResultType, Round,
+    STATELESS_VERSION, TASKS_EXTENSION, Task,
 };
 use crate::server::Peer;
+use crate::sync::lock;
 use crate::transport::http::Link;
 use crate::transport::lines::write_lines;
 use crate::transport::stdio::ServerCommand;
+
+/// The most questions that a server may ask at once in place of a result.
+const MAX_QUESTIONS_AT_ONCE: usize = 100;
 
 /// How often a server may ask for more before it answers.
 const MAX_ROUNDS: usize = 10;
@@ -50,19 +62,19 @@ const MAX_ROUNDS: usize = 10;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// What the client calls itself.
+    /// The name and version that the client gives itself.
     pub client_info: Implementation,
-    /// How long the greeting may take; starting a server may mean installing it.
+    /// How long the handshake may take; starting a server may mean installing it.
     pub start_timeout: Duration,
     /// How long listing tools and the like may take, all pages together.
     pub request_timeout: Duration,
-    /// How long a server may say nothing at all after a call timed out before it is ended.
+    /// How long a server may send nothing at all after a call timed out, before it is ended.
     pub silence: Duration,
-    /// Is told what the server writes for people.
+    /// Receives what the server writes for people.
     pub on_log: Option<OnLog>,
-    /// Who answers what the server asks.
+    /// The answers to the server's questions.
     pub answers: Answers,
-    /// What the program calls the server, for messages.
+    /// The program's name for the server, for messages.
     pub name: String,
     pub(crate) on_tools_changed: Option<OnToolsChanged>,
 }
@@ -95,12 +107,12 @@ impl std::fmt::Debug for ClientOptions {
 pub struct Client {
     connection: Arc<Connection>,
     options: ClientOptions,
-    greeting: Greeting,
+    info: SessionInfo,
     pid: Option<u32>,
     /// Fires when nothing of the server is left; without a process it fires at once.
     gone: CancelToken,
     /// Which arguments are repeated in headers, by tool.
-    mirrored: Mutex<Mirrored>,
+    header_arguments: Mutex<HeaderArguments>,
     /// The tools that are run as tasks only.
     tasked: Mutex<HashSet<String>>,
 }
@@ -134,12 +146,12 @@ impl Client {
                     gone.clone(),
                     Watched::new(),
                 ));
-                Client::new(connection, options, None, gone).greeted().await
+                Client::new(connection, options, None, gone).handshake().await
             }
         }
     }
 
-    /// Starts a server process and greets it.
+    /// Starts a server process and begins a session with it.
     pub async fn start(command: &ServerCommand, options: ClientOptions) -> Result<Client, McpError> {
         let mut process = command.spawn().map_err(|error| {
             McpError::new(McpErrorKind::Start, format!("cannot start `{}`: {error}", command.to_text()))
@@ -153,10 +165,10 @@ impl Client {
         tokio::spawn(forward_errors(connection.clone(), errors));
         let gone = CancelToken::new();
         tokio::spawn(supervise(connection.clone(), process, reader, gone.clone(), Watched::new()));
-        Client::new(connection, options, pid, gone).greeted().await
+        Client::new(connection, options, pid, gone).handshake().await
     }
 
-    /// Greets a server that has an address.
+    /// Begins a session with a server that has an address.
     pub async fn dial(target: &HttpTarget, options: ClientOptions) -> Result<Client, McpError> {
         let link = Arc::new(Link::new(target)?);
         let connection = Arc::new(Connection::new(Out::Http(link.clone()), &options));
@@ -165,10 +177,10 @@ impl Client {
         }
         let gone = CancelToken::new();
         gone.cancel();
-        Client::new(connection, options, None, gone).greeted().await
+        Client::new(connection, options, None, gone).handshake().await
     }
 
-    /// Greets a server at the other end of two streams.
+    /// Begins a session with a server at the other end of two streams.
     pub async fn connect(
         input: impl AsyncRead + Unpin + Send + 'static,
         output: impl AsyncWrite + Unpin + Send + 'static,
@@ -182,17 +194,17 @@ impl Client {
         });
         let gone = CancelToken::new();
         gone.cancel();
-        Client::new(connection, options, None, gone).greeted().await
+        Client::new(connection, options, None, gone).handshake().await
     }
 
     fn new(connection: Arc<Connection>, options: ClientOptions, pid: Option<u32>, gone: CancelToken) -> Self {
-        let (mirrored, tasked) = (Mutex::default(), Mutex::default());
-        Client { connection, options, greeting: Greeting::default(), pid, gone, mirrored, tasked }
+        let (header_arguments, tasked) = (Mutex::default(), Mutex::default());
+        Client { connection, options, info: SessionInfo::default(), pid, gone, header_arguments, tasked }
     }
 
-    /// What the server said of itself.
-    pub fn greeting(&self) -> &Greeting {
-        &self.greeting
+    /// What was agreed with the server when the session began.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
     }
 
     /// The server's process, when there is one.
@@ -200,37 +212,41 @@ impl Client {
         self.pid
     }
 
-    /// Why the session is over, once it is.
+    /// The reason why the session ended, once it has.
     pub fn closed(&self) -> Option<McpError> {
         self.connection.closed_reason()
     }
 
     /// True when the server said that its tools changed, and they were not listed since.
     pub fn tools_changed(&self) -> bool {
-        self.connection.tools_changed.load(Ordering::Acquire)
+        self.connection.tools_changed()
     }
 
     /// Like [`tools_changed`](Self::tools_changed), and forgets it: true once after the server said so.
     pub fn take_tools_changed(&self) -> bool {
-        self.connection.tools_changed.swap(false, Ordering::AcqRel)
+        self.connection.set_tools_changed(false)
     }
 
-    /// Has this call pay for what the server asks a model, until what is returned is dropped: the answers count against
-    /// the limits of its run, and stop with it. When several calls pay at once and the server does not say for which it asks, as
-    /// over pipes with a session, the latest does. [`ToolContext::detached`] stands for a program that has no run.
+    /// Has this call pay for what the server asks a model, until what is returned is dropped: the answers
+    /// count against the limits of its run, and stop with it. When several calls pay at once and the server
+    /// does not say for which it asks, as over pipes with a session, the latest does.
+    /// [`ToolContext::detached`] stands for a program that has no run.
     #[must_use = "the call pays only as long as this is kept"]
     pub fn paid_by(&self, context: &ToolContext) -> Paying {
-        self.connection.paid_by(context)
+        Paying::begin(&self.connection, context)
     }
 
-    /// Asks for a sign of life.
+    /// Checks that the server answers.
     pub async fn ping(&self) -> Result<(), McpError> {
-        let method = if self.greeting.version == STATELESS_VERSION { "server/discover" } else { "ping" };
-        self.request(Ask::new(method, json!({}), self.options.request_timeout)).await.map(drop)
+        let request = match self.is_stateless() {
+            true => ClientRequest::Discover(Empty {}),
+            false => ClientRequest::Ping(Empty {}),
+        };
+        self.request(Ask::new(&request, self.options.request_timeout)).await.map(drop)
     }
 
-    /// Calls a tool. Running out of time, or dropping the future, tells the server to stop; a server that then says
-    /// nothing at all is ended.
+    /// Calls a tool. Running out of time, or dropping the future, tells the server to stop; a server that
+    /// then says nothing at all is ended.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -241,8 +257,8 @@ impl Client {
         self.call_tool_for(None, name, arguments, timeout, progress).await
     }
 
-    /// Calls a tool for a call of ours, which pays for what the server asks a model meanwhile; the client that made it is asked
-    /// what the server asks, where that is wanted.
+    /// Calls a tool for a call of ours, which pays for what the server asks a model meanwhile; the client
+    /// that made it is asked what the server asks, where that is wanted.
     pub(crate) async fn call_tool_for(
         &self,
         context: Option<&ToolContext>,
@@ -253,12 +269,13 @@ impl Client {
     ) -> Result<ToolOutput, ToolError> {
         let _paying = context.map(|context| self.paid_by(context));
         let mut whose = Whose { caller: None, payer: context.cloned() };
-        if !self.connection.notes_callers() {
+        if !self.connection.questions.notes_callers() {
             return self.call(&whose, name, arguments, timeout, progress).await;
         }
         let peer = context.and_then(Peer::of);
-        whose.caller = peer.map(|peer| Caller::new(peer, self.connection.name(), name, &arguments));
-        let calling = self.connection.calling(whose.caller.clone());
+        whose.caller =
+            peer.map(|peer| Caller::new(peer, self.connection.questions.server(), name, &arguments));
+        let calling = Calling::begin(&self.connection, whose.caller.clone());
         let call = self.call(&whose, name, arguments, timeout, progress);
         let Some(caller) = &calling.caller else { return call.await };
         tokio::select! {
@@ -276,13 +293,12 @@ impl Client {
         timeout: Duration,
         progress: Option<OnProgress>,
     ) -> Result<ToolOutput, ToolError> {
-        let headers = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).headers(name, &arguments);
-        let params = json!({"name": name, "arguments": arguments});
+        let headers = lock(&self.header_arguments).headers(name, &arguments);
+        let params = CallParams { name: name.to_owned(), arguments, ..CallParams::default() };
         let mut abandoned = Abandoned { client: self, armed: true };
-        let ask = Ask { progress, headers, ..Ask::new("tools/call", params, timeout) };
         let answer = match self.runs_as_task(name) {
-            true => self.call_as_task(whose, ask).await,
-            false => self.call_in_rounds(whose, ask).await,
+            true => self.call_as_task(whose, params, timeout, progress, headers).await,
+            false => self.call_in_rounds(whose, params, timeout, progress, headers).await,
         };
         abandoned.armed = matches!(&answer, Err(error) if error.kind() == McpErrorKind::Timeout);
         drop(abandoned);
@@ -297,50 +313,64 @@ impl Client {
     }
 
     /// Calls a tool, and waits for the task that a server may make of the call.
-    async fn call_in_rounds(&self, whose: &Whose, ask: Ask<'_>) -> Result<Value, McpError> {
-        let (time, progress) = (Time::new(ask.timeout), ask.progress.clone());
-        let result = self.ask_in_rounds(whose, ask).await?;
-        let is_task = result.get("resultType").and_then(Value::as_str) == Some("task");
-        match is_task && self.greeting.version == STATELESS_VERSION {
-            true => self.follow_task(whose, result, time, progress).await,
+    async fn call_in_rounds(
+        &self,
+        whose: &Whose,
+        params: CallParams,
+        timeout: Duration,
+        progress: Option<OnProgress>,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, McpError> {
+        let time = Time::new(timeout);
+        let mut request = ClientRequest::CallTool(params);
+        let result = self.ask_in_rounds(whose, &mut request, timeout, progress.clone(), headers).await?;
+        match self.is_stateless() && ResultType::of(&result) == Some(ResultType::Task) {
+            true => self.follow_task(whose, Task::read(result), time, progress).await,
             false => Ok(result),
         }
     }
 
     /// Makes a request, and answers what the server asks before it gives a result.
-    async fn ask_in_rounds(&self, whose: &Whose, ask: Ask<'_>) -> Result<Value, McpError> {
-        let Ask { method, params, timeout, progress, headers, .. } = ask;
+    async fn ask_in_rounds(
+        &self,
+        whose: &Whose,
+        request: &mut ClientRequest,
+        timeout: Duration,
+        progress: Option<OnProgress>,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, McpError> {
         let until = tokio::time::Instant::now().checked_add(timeout);
         let left =
             || until.map_or(timeout, |until| until.saturating_duration_since(tokio::time::Instant::now()));
-        let mut more = Map::new();
         for _ in 0..MAX_ROUNDS {
-            let mut params = params.clone();
-            if let Value::Object(members) = &mut params {
-                members.extend(std::mem::take(&mut more));
-            }
             let (progress, headers) = (progress.clone(), headers.clone());
-            let ask = Ask { progress, headers, ..Ask::new(method, params, left()) };
+            let ask = Ask { progress, headers, ..Ask::new(request, left()) };
             let result = self.request_for(whose, ask).await?;
-            if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+            if ResultType::of(&result) != Some(ResultType::InputRequired) {
                 return Ok(result);
             }
             let late = |_| {
-                let problem = format!("what the server asked was not answered within {timeout:?}");
+                let problem = format!("the server's questions were not answered within {timeout:?}");
                 McpError::new(McpErrorKind::Timeout, problem)
             };
-            more =
-                tokio::time::timeout(left(), self.answer_questions(whose, &result)).await.map_err(late)??;
+            let asked = InputRequired::read(result);
+            let answers = tokio::time::timeout(left(), self.answer_questions(whose, &asked.input_requests));
+            let answers = answers.await.map_err(late)??;
+            if let Some(round) = request.round_mut() {
+                *round = Round { input_responses: Some(answers), request_state: asked.request_state };
+            }
         }
         Err(McpError::new(McpErrorKind::Limit, format!("the server asked for more in {MAX_ROUNDS} rounds")))
     }
 
-    /// What the next round carries: an answer for each question, and the server's own state as it came.
-    async fn answer_questions(&self, whose: &Whose, result: &Value) -> Result<Map<String, Value>, McpError> {
-        let none = Map::new();
-        let questions = result.get("inputRequests").and_then(Value::as_object).unwrap_or(&none);
-        if questions.len() > 100 {
-            return Err(McpError::new(McpErrorKind::Limit, "the server asks too many things at once"));
+    /// An answer for each question, under the question's name.
+    async fn answer_questions(
+        &self,
+        whose: &Whose,
+        questions: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, McpError> {
+        if questions.len() > MAX_QUESTIONS_AT_ONCE {
+            return Err(McpError::new(McpErrorKind::Limit, "the server asks too many questions at once"));
         }
         let asked: Vec<(&str, &Value)> = questions
             .values()
@@ -354,17 +384,16 @@ impl Client {
         let mut answers = Map::new();
         for (key, answer) in questions.keys().zip(answered) {
             let answer = answer.map_err(|error| {
-                let message = format!("what the server asks is not answered: {}", error.message);
+                let message = format!("a question of the server was not answered: {}", error.message);
                 McpError::new(McpErrorKind::Refused, message)
             })?;
             answers.insert(key.clone(), answer);
         }
-        let mut more = Map::from_iter([("inputResponses".to_owned(), answers.into())]);
-        more.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
-        Ok(more)
+        Ok(answers)
     }
 
-    /// Ends the session, and waits until nothing of the server is left. The server may end by itself for a moment.
+    /// Ends the session, and waits until nothing of the server is left. The server may end by itself for a
+    /// moment.
     pub async fn close(&self) {
         self.connection.end();
         self.gone.cancelled().await;
@@ -375,21 +404,27 @@ impl Client {
     }
 
     async fn request_for(&self, whose: &Whose, mut ask: Ask<'_>) -> Result<Value, McpError> {
-        if self.greeting.version == STATELESS_VERSION {
-            self.say_who(whose, &mut ask.params);
+        if self.is_stateless() {
+            ask.meta = self.introduction(whose);
         }
         ask.whose = whose.clone();
         self.connection.request(ask).await
     }
 
-    fn say_who(&self, whose: &Whose, params: &mut Value) {
-        set_meta(params, VERSION_KEY, json!(STATELESS_VERSION));
-        set_meta(params, CLIENT_INFO_KEY, json!(self.options.client_info));
-        let mut can = self.connection.capabilities(whose.caller.as_ref());
-        if let Value::Object(members) = &mut can {
-            members.insert("extensions".to_owned(), json!({TASKS_EXTENSION: {}}));
+    fn is_stateless(&self) -> bool {
+        self.info.version == STATELESS_VERSION
+    }
+
+    /// `_meta` of a request without a session.
+    fn introduction(&self, whose: &Whose) -> RequestMeta {
+        let mut capabilities = self.connection.questions.capabilities(whose.caller.as_ref());
+        capabilities.extensions.insert(TASKS_EXTENSION.to_owned(), json!({}));
+        RequestMeta {
+            version: Some(STATELESS_VERSION.into()),
+            client_info: Some(self.options.client_info.clone()),
+            capabilities: Some(capabilities),
+            ..RequestMeta::default()
         }
-        set_meta(params, CLIENT_CAPABILITIES_KEY, can);
     }
 }
 
@@ -401,14 +436,11 @@ impl Drop for Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
-            .field("greeting", &self.greeting)
-            .field("pid", &self.pid)
-            .finish_non_exhaustive()
+        f.debug_struct("Client").field("info", &self.info).field("pid", &self.pid).finish_non_exhaustive()
     }
 }
 
-/// Ends a server that has gone silent, once a call of it was given up.
+/// Ends a server that sends nothing at all, once a call of it was given up.
 struct Abandoned<'a> {
     client: &'a Client,
     armed: bool,
@@ -423,10 +455,10 @@ impl Drop for Abandoned<'_> {
         let heard = connection.heard();
         tokio::spawn(async move {
             // Any answer, an error too, is a sign of life.
-            let _ = connection.request(Ask::new("ping", json!({}), silence)).await;
+            let _ = connection.request(Ask::new(&ClientRequest::Ping(Empty {}), silence)).await;
             if connection.heard() == heard {
                 let message =
-                    format!("connection closed: the server said nothing for {silence:?} and was ended");
+                    format!("connection closed: the server sent nothing for {silence:?} and was ended");
                 connection.close(McpError::new(McpErrorKind::Closed, message));
             }
         });

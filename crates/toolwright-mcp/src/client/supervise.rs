@@ -21,8 +21,9 @@ const MAX_LOG_LINE: usize = 64 * 1024;
 /// How many server processes are watched over.
 static WATCHED: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 
-/// Waits until nothing is left of the servers this program started. Ending one takes a moment, and whoever leaves before
-/// leaves its processes behind. Servers that are still in use are waited for too, so bound the time.
+/// Waits until nothing is left of the servers this program started. Ending one takes a moment; a program that
+/// exits before leaves its processes behind. Servers that are still in use are waited for too, so bound the
+/// time.
 pub async fn servers_ended() {
     // The sender lives as long as the program, so there is always an answer.
     let _ = WATCHED.subscribe().wait_for(|watched| *watched == 0).await;
@@ -74,7 +75,7 @@ pub(super) async fn supervise(
         ended = process.child.wait() => {
             process.tree.root_ended();
             status = ended.ok();
-            // What it wrote before it ended is still read; a child of it may hold the pipe open for ever.
+            // What it wrote before it ended is still read; a child of it may hold the pipe open indefinitely.
             let _ = tokio::time::timeout(MOMENT, &mut reader).await;
         }
         why = &mut reader => {

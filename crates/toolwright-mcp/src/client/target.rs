@@ -87,8 +87,8 @@ impl HttpTarget {
         self
     }
 
-    /// Reaches the server, and the authorization server it names, through these proxies; a server on this machine never is
-    /// behind one.
+    /// Reaches the server, and the authorization server it names, through these proxies; a server on this
+    /// machine never is behind one.
     #[must_use]
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = Arc::new(proxies);

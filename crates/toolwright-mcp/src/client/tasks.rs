@@ -1,92 +1,104 @@
-//! Calls that go on as tasks, which are looked at until they are over.
+//! Calls that go on as tasks, which are polled until they are over.
 //!
-//! In 2025-11-25 a tool says that it is run as a task only, and the result is asked for when the task is over. In the tasks
-//! extension of 2026-07-28 the server decides at each call, and the task brings its questions and its result along.
+//! In 2025-11-25 a tool may require a task, and the result is requested when the task is over. In the tasks
+//! extension of 2026-07-28 the server decides at each call, and the task carries its questions and its
+//! result.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolwright_core::text;
 
-use super::connection::{Ask, OnProgress, Whose};
+use super::calls::Whose;
+use super::connection::OnProgress;
+use super::requests::Ask;
 use super::{Client, MAX_ROUNDS};
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::RpcError;
-use crate::protocol::STATELESS_VERSION;
+use crate::protocol::{
+    CallParams, ClientRequest, RequestMeta, Task, TaskMetadata, TaskParams, TaskStatus, UpdateTaskParams,
+};
+use crate::sync::lock;
 
-/// How often a task is looked at when the server does not say, and the bounds of what it may say.
+/// How often a task is polled by default, and the bounds of the interval that a server may ask for.
 const POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(50);
 const LONGEST_POLL: Duration = Duration::from_secs(10);
 
-/// How many looks in a row may fail, as behind a busy gateway, before the task is given up.
+/// How many polls in a row may fail, as behind a busy gateway, before the task is given up.
 const FAILED_LOOKS: u32 = 5;
 
 impl Client {
     /// Whether a tool is run as a task only.
     pub(super) fn runs_as_task(&self, tool: &str) -> bool {
-        let offers = self.greeting.capabilities.pointer("/tasks/requests/tools/call").is_some();
-        offers && self.tasked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(tool)
+        let offers = self.info.capabilities.pointer("/tasks/requests/tools/call").is_some();
+        offers && lock(&self.tasked).contains(tool)
     }
 
-    /// Calls a tool as a task (2025-11-25). Whoever gives up on it has the server told.
-    pub(super) async fn call_as_task(&self, whose: &Whose, ask: Ask<'_>) -> Result<Value, McpError> {
-        let Ask { method, mut params, timeout, progress, headers, .. } = ask;
+    /// Calls a tool as a task (2025-11-25). Dropping the future cancels the task.
+    pub(super) async fn call_as_task(
+        &self,
+        whose: &Whose,
+        params: CallParams,
+        timeout: Duration,
+        progress: Option<OnProgress>,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, McpError> {
         let time = Time::new(timeout);
-        if let Value::Object(members) = &mut params {
-            let lives = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-            members.insert("task".to_owned(), json!({"ttl": lives}));
-        }
-        let made = Ask { progress: progress.clone(), headers, ..Ask::new(method, params, timeout) };
-        let made = self.request_for(whose, made).await?;
-        let Some(mut task) = made.get("task").cloned() else {
+        let ttl = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let params = CallParams { task: Some(TaskMetadata { ttl }), ..params };
+        let request = ClientRequest::CallTool(params);
+        let made = Ask { progress: progress.clone(), headers, ..Ask::new(&request, timeout) };
+        let mut made = self.request_for(whose, made).await?;
+        let Some(task) = made.get_mut("task").map(Value::take) else {
             // It answered at once.
             return Ok(made);
         };
+        let mut task = Task::read(task);
         let mut running = Running::of(self, &task)?;
-        let mut telling = Telling::new(progress);
-        while status(&task) == "working" {
-            telling.tell(&task);
+        let mut reporter = StatusReporter::new(progress);
+        while task.status == Some(TaskStatus::Working) {
+            reporter.report(&task);
             task = self.look(whose, &running, &task, time).await?;
         }
         // A task that waits for an answer asks for it while its result is waited for.
-        let result = self.request_for(whose, Ask::new("tasks/result", running.about(), time.left())).await;
+        let request = ClientRequest::TaskResult(running.params());
+        let result = self.request_for(whose, Ask::new(&request, time.left())).await;
         running.over = !matches!(&result, Err(error) if error.kind() == McpErrorKind::Timeout);
         result
     }
 
-    /// Waits for a task that the server made in place of a result (2026-07-28), and answers what it asks. Whoever gives up on it has
-    /// the server told.
+    /// Waits for a task that the server made in place of a result (2026-07-28), and answers its questions.
+    /// Dropping the future cancels the task.
     pub(super) async fn follow_task(
         &self,
         whose: &Whose,
-        mut task: Value,
+        mut task: Task,
         time: Time,
         progress: Option<OnProgress>,
     ) -> Result<Value, McpError> {
         let mut running = Running::of(self, &task)?;
-        let (mut telling, mut answered) = (Telling::new(progress), Answered::default());
+        let (mut reporter, mut answered) = (StatusReporter::new(progress), Answered::default());
         loop {
-            let outcome = match status(&task) {
-                "working" => {
-                    telling.tell(&task);
+            let outcome = match task.status {
+                Some(TaskStatus::Working) => {
+                    reporter.report(&task);
                     None
                 }
-                "input_required" => {
+                Some(TaskStatus::InputRequired) => {
                     let open = answered.open(&task)?;
                     if !open.is_empty() {
                         self.answer_task(whose, &running, open, time).await?;
                     }
                     None
                 }
-                "completed" => Some(Ok(task.get_mut("result").map(Value::take).unwrap_or_default())),
-                "failed" => Some(Err(failure(&task))),
-                "cancelled" => {
-                    Some(Err(McpError::new(McpErrorKind::Refused, "the server called the task off")))
+                Some(TaskStatus::Completed) => Some(Ok(std::mem::take(&mut task.result))),
+                Some(TaskStatus::Failed) => Some(Err(failure(&task))),
+                Some(TaskStatus::Cancelled) => {
+                    Some(Err(McpError::new(McpErrorKind::Refused, "the server cancelled the task")))
                 }
-                _ => return Err(McpError::new(McpErrorKind::Protocol, "the task is in no known state")),
+                None => return Err(McpError::new(McpErrorKind::Protocol, "the task is in no known state")),
             };
             if let Some(outcome) = outcome {
                 running.over = true;
@@ -96,14 +108,16 @@ impl Client {
         }
     }
 
-    /// The task as it is after a pause. A look that fails costs no task: it goes on at the server, and is looked at again.
+    /// The task as it is after a pause. A look that fails costs no task: it goes on at the server, and is
+    /// looked at again.
     async fn look(
         &self,
         whose: &Whose,
         running: &Running<'_>,
-        task: &Value,
+        task: &Task,
         time: Time,
-    ) -> Result<Value, McpError> {
+    ) -> Result<Task, McpError> {
+        let request = ClientRequest::GetTask(running.params());
         let mut failed = 0;
         loop {
             tokio::time::sleep(poll(task).min(time.left())).await;
@@ -111,14 +125,14 @@ impl Client {
                 return Err(time.late());
             }
             let most = time.left().min(self.options.request_timeout);
-            let looked = self.request_for(whose, Ask::new("tasks/get", running.about(), most)).await;
+            let looked = self.request_for(whose, Ask::new(&request, most)).await;
             match looked.as_ref().map_err(McpError::kind) {
                 Err(McpErrorKind::Closed | McpErrorKind::Timeout)
                     if failed < FAILED_LOOKS && !self.connection.closed().is_cancelled() =>
                 {
                     failed += 1;
                 }
-                _ => return looked,
+                _ => return looked.map(Task::read),
             }
         }
     }
@@ -131,14 +145,12 @@ impl Client {
         open: Map<String, Value>,
         time: Time,
     ) -> Result<(), McpError> {
-        let questions = json!({"inputRequests": open});
-        let answers = tokio::time::timeout(time.left(), self.answer_questions(whose, &questions)).await;
-        let mut params = running.about();
-        if let Value::Object(members) = &mut params {
-            members.extend(answers.map_err(|_| time.late())??);
-        }
+        let answers = tokio::time::timeout(time.left(), self.answer_questions(whose, &open)).await;
+        let input_responses = Some(answers.map_err(|_| time.late())??);
+        let request =
+            ClientRequest::UpdateTask(UpdateTaskParams { task_id: running.id.clone(), input_responses });
         let most = time.left().min(self.options.request_timeout);
-        self.request_for(whose, Ask::new("tasks/update", params, most)).await.map(drop)
+        self.request_for(whose, Ask::new(&request, most)).await.map(drop)
     }
 }
 
@@ -163,7 +175,8 @@ impl Time {
     }
 }
 
-/// What was asked before. A question stands there until the server has read its answer, and is not answered twice.
+/// What was asked before. A question stands there until the server has read its answer, and is not answered
+/// twice.
 #[derive(Default)]
 struct Answered {
     keys: HashSet<String>,
@@ -172,9 +185,10 @@ struct Answered {
 
 impl Answered {
     /// The questions that are new.
-    fn open(&mut self, task: &Value) -> Result<Map<String, Value>, McpError> {
-        let asked = task.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
-        let open: Map<String, Value> = asked
+    fn open(&mut self, task: &Task) -> Result<Map<String, Value>, McpError> {
+        let open: Map<String, Value> = task
+            .input_requests
+            .iter()
             .filter(|(key, _)| !self.keys.contains(*key))
             .map(|(key, question)| (key.clone(), question.clone()))
             .collect();
@@ -190,49 +204,42 @@ impl Answered {
     }
 }
 
-/// Tells what a task says of itself as progress, once each.
-struct Telling {
+/// Reports each status message of a task as progress, once.
+struct StatusReporter {
     progress: Option<OnProgress>,
     looks: f64,
-    told: Option<String>,
+    last: Option<String>,
 }
 
-impl Telling {
+impl StatusReporter {
     fn new(progress: Option<OnProgress>) -> Self {
-        Telling { progress, looks: 0.0, told: None }
+        StatusReporter { progress, looks: 0.0, last: None }
     }
 
-    fn tell(&mut self, task: &Value) {
-        let said = task.get("statusMessage").and_then(Value::as_str).map(|said| text::clip(said, 1000));
+    fn report(&mut self, task: &Task) {
+        let message = task.status_message.as_ref().map(|message| text::clip(message, 1000));
         self.looks += 1.0;
-        if let (Some(progress), Some(_)) = (&self.progress, said.as_ref().filter(|_| said != self.told)) {
-            progress(self.looks, None, said.clone());
+        if let (Some(progress), Some(_)) = (&self.progress, message.as_ref().filter(|_| message != self.last))
+        {
+            progress(self.looks, None, message.clone());
         }
-        self.told = said;
+        self.last = message;
     }
-}
-
-fn status(task: &Value) -> &str {
-    task.get("status").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The error of the request that the task was made for.
-fn failure(task: &Value) -> McpError {
-    let error = task.get("error").and_then(|error| serde_json::from_value::<RpcError>(error.clone()).ok());
-    error.map_or_else(
-        || McpError::new(McpErrorKind::Refused, "the task failed"),
-        |error| McpError::refused(&error),
-    )
+fn failure(task: &Task) -> McpError {
+    let failed = || McpError::new(McpErrorKind::Refused, "the task failed");
+    task.error.as_ref().map_or_else(failed, McpError::refused)
 }
 
-/// How long to wait before the next look. The revisions call it differently.
-fn poll(task: &Value) -> Duration {
-    let said = task.get("pollIntervalMs").or_else(|| task.get("pollInterval"));
-    let said = said.and_then(Value::as_u64).map(Duration::from_millis);
-    said.unwrap_or(POLL).clamp(SHORTEST_POLL, LONGEST_POLL)
+/// How long to wait before the task is polled again.
+fn poll(task: &Task) -> Duration {
+    let wanted = task.poll_interval().map(Duration::from_millis);
+    wanted.unwrap_or(POLL).clamp(SHORTEST_POLL, LONGEST_POLL)
 }
 
-/// A task that is told to stop when nobody waits for it any more.
+/// A task that is cancelled when nobody waits for it any more.
 struct Running<'a> {
     client: &'a Client,
     id: String,
@@ -240,14 +247,14 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn of(client: &'a Client, task: &Value) -> Result<Self, McpError> {
-        let id = task.get("taskId").and_then(Value::as_str).map(str::to_owned);
+    fn of(client: &'a Client, task: &Task) -> Result<Self, McpError> {
+        let id = task.task_id.clone();
         let missing = || McpError::new(McpErrorKind::Protocol, "the task the server made has no id");
         Ok(Running { client, id: id.ok_or_else(missing)?, over: false })
     }
 
-    fn about(&self) -> Value {
-        json!({"taskId": self.id})
+    fn params(&self) -> TaskParams {
+        TaskParams { task_id: self.id.clone() }
     }
 }
 
@@ -256,13 +263,14 @@ impl Drop for Running<'_> {
         if self.over || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let mut about = self.about();
-        if self.client.greeting.version == STATELESS_VERSION {
-            self.client.say_who(&Whose::default(), &mut about);
-        }
+        let request = ClientRequest::CancelTask(self.params());
+        let meta = match self.client.is_stateless() {
+            true => self.client.introduction(&Whose::default()),
+            false => RequestMeta::default(),
+        };
         let (connection, timeout) = (self.client.connection.clone(), self.client.options.silence);
         tokio::spawn(async move {
-            let _ = connection.request(Ask::new("tasks/cancel", about, timeout)).await;
+            let _ = connection.request(Ask { meta, ..Ask::new(&request, timeout) }).await;
         });
     }
 }

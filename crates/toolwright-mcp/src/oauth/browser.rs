@@ -1,12 +1,14 @@
 //! How a person is sent to a page, and how the page sends them back.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolwright_core::BoxFuture;
 use toolwright_net::reqwest::Url;
+
+use crate::sync::lock;
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -40,13 +42,13 @@ impl LoopbackBrowser {
         Ok(LoopbackBrowser { listener: Mutex::new(Some(listener)), port, open: Arc::new(open) })
     }
 
-    /// Waits for the answer to our question. Any page and any program of this machine can knock here; those who do not know
-    /// its `state` are sent away.
+    /// Waits for the redirect of the authorization server. Any page and any program of this machine can
+    /// connect here; requests without its `state` are refused.
     async fn wait(&self, state: Option<&str>) -> Result<String, String> {
-        let gone = "nobody can come back any more";
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(gone)?;
+        let gone = "the listener for the redirect is gone";
+        let listener = lock(&self.listener).take().ok_or(gone)?;
         let again = listener.try_clone().map_err(|_| gone)?;
-        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(again);
+        *lock(&self.listener) = Some(again);
         let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| error.to_string())?;
         loop {
             let (mut connection, _) = listener.accept().await.map_err(|error| error.to_string())?;
@@ -103,7 +105,7 @@ impl Browser for LoopbackBrowser {
 mod tests {
     use super::*;
 
-    async fn knock(port: u16, target: &str) -> String {
+    async fn request(port: u16, target: &str) -> String {
         let mut connection = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
         connection.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -112,15 +114,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_know_the_state_cannot_come_back_for_the_person() {
+    async fn redirects_without_the_state_are_refused() {
         let browser = Arc::new(LoopbackBrowser::new(|_| {}).unwrap());
         let (waiting, port) = (browser.clone(), browser.port);
         let visit =
             tokio::spawn(async move { waiting.visit("https://as.example/page?a=1&state=s%201").await });
         for stranger in ["/callback?code=1", "/callback?code=1&state=other", "/", "/callback", "*"] {
-            assert!(knock(port, stranger).await.starts_with("HTTP/1.1 404"), "{stranger}");
+            assert!(request(port, stranger).await.starts_with("HTTP/1.1 404"), "{stranger}");
         }
-        assert!(knock(port, "/callback?code=2&state=s%201").await.starts_with("HTTP/1.1 200"));
+        assert!(request(port, "/callback?code=2&state=s%201").await.starts_with("HTTP/1.1 200"));
         let back = visit.await.unwrap().unwrap();
         assert_eq!(back, format!("http://127.0.0.1:{port}/callback?code=2&state=s%201"));
     }

@@ -89,11 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn odd_challenges_do_no_harm() {
-        for value in
-            ["Bearer =", "Bearer a", "Bearer a=\"", "Bearer a=\"\\", "Bearer ,,,=,=", "Bearer scope=x"]
+    fn malformed_challenges_are_read_as_far_as_they_go() {
+        for value in ["Bearer =", "Bearer a", "Bearer a=\"", "Bearer a=\"\\", "Bearer ,,,=,="] {
+            assert_eq!(read(StatusCode::UNAUTHORIZED, value), Some(Challenge::default()), "{value}");
+        }
+        for value in ["Bearer scope=x", "Bearer =,scope=x", "Bearer scope=\"x", "Bearer a=\"b\\\"\", scope=x"]
         {
-            read(StatusCode::UNAUTHORIZED, value).unwrap();
+            let challenge = read(StatusCode::UNAUTHORIZED, value).unwrap();
+            assert_eq!(challenge.scopes, ["x"], "{value}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which authorization server guards an MCP server, and how it is spoken to.
 //!
-//! Documents come from the server, so they are hostile: bounded, over https except on this machine, and believed only
-//! where what they say of themselves is where they were found.
+//! Documents come from the server, so they are hostile: bounded, over https except on this machine, and
+//! believed only where what they say of themselves is where they were found.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -197,8 +197,8 @@ fn checked(
     })
 }
 
-/// Where a server may send us: one on the public internet nowhere else, one on this machine or in a network of its own
-/// anywhere. A name that cannot be resolved is taken for a public one.
+/// Where a server may send us: one on the public internet nowhere else, one on this machine or in a network
+/// of its own anywhere. A name that cannot be resolved is taken for a public one.
 pub(super) async fn reach_of(server: &Url) -> Reach {
     let port = server.port_or_known_default().unwrap_or(443);
     let host = server.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
@@ -212,7 +212,8 @@ pub(super) async fn reach_of(server: &Url) -> Reach {
     if private { Reach::Anywhere } else { Reach::Public }
 }
 
-/// Whether a description with this name is that of the server: the same site, and the same path or one above it.
+/// Whether a description with this name is that of the server: the same site, and the same path or one above
+/// it.
 fn covers(named: &Url, server: &Url) -> bool {
     let (above, below) = (named.path().trim_end_matches('/'), server.path());
     let inside = below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

@@ -164,7 +164,7 @@ pub(super) async fn as_person(
 fn code(back: &str, client: &Registration, metadata: &Metadata, state: &str) -> Result<String, McpError> {
     let url = Url::parse(back).map_err(|_| failed("the browser came back to no valid address"))?;
     let expected =
-        Url::parse(&client.redirect_uri).map_err(|_| failed("the way back is no valid address"))?;
+        Url::parse(&client.redirect_uri).map_err(|_| failed("the redirect URI is not a valid address"))?;
     if (url.origin(), url.path()) != (expected.origin(), expected.path()) {
         return Err(failed("the browser came back to another address"));
     }
@@ -324,11 +324,11 @@ async fn token(
         NoToken { error: refused("the request for a token", &answer), client_unknown, grant_gone }
     })?;
     if !token.token_type.is_empty() && !token.token_type.eq_ignore_ascii_case("bearer") {
-        return Err(failed("the token is of a kind that is not spoken here").into());
+        return Err(failed("unsupported token type").into());
     }
     let fits = |token: &str| !token.is_empty() && token.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
     if !fits(&token.access_token) {
-        return Err(failed("the token is no token").into());
+        return Err(failed("the token has characters that a header cannot carry, or none").into());
     }
     Ok(Tokens::new(token.access_token, token.refresh_token, token.expires_in))
 }

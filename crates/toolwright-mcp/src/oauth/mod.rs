@@ -1,9 +1,9 @@
 //! OAuth for HTTP servers: who may act for whom, found out from the server's own refusals.
 //!
-//! A server that answers 401 or 403 says where its authorization server is described (RFC 9728, RFC 8414). The client
-//! registers there, or uses what it was given, sends the person to a page, and trades the code that comes back for a
-//! token (OAuth 2.1 with PKCE). Tokens are kept per server, credentials per authorization server: neither is ever sent
-//! to another one.
+//! A server that answers 401 or 403 says where its authorization server is described (RFC 9728, RFC 8414).
+//! The client registers there, or uses what it was given, sends the person to a page, and trades the code
+//! that comes back for a token (OAuth 2.1 with PKCE). Tokens are kept per server, credentials per
+//! authorization server: neither is ever sent to another one.
 
 mod browser;
 mod challenge;
@@ -13,7 +13,7 @@ mod jwt;
 mod store;
 
 use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 use toolwright_core::Secret;
@@ -29,6 +29,7 @@ use self::discovery::{Far, Metadata, Resource};
 use self::grant::NoToken;
 use self::store::{Kept, Registration, Tokens};
 use crate::error::{McpError, McpErrorKind};
+use crate::sync::lock;
 
 /// How a client comes by its tokens.
 #[derive(Clone)]
@@ -36,7 +37,8 @@ use crate::error::{McpError, McpErrorKind};
 pub struct OAuthOptions {
     /// What the client calls itself when it registers.
     pub client_name: String,
-    /// An https address that describes the client; authorization servers that know such addresses take it as its name.
+    /// An https address that describes the client; authorization servers that know such addresses take it as
+    /// its name.
     pub client_metadata_url: Option<String>,
     /// A name, and maybe a secret, that the authorization server gave out beforehand.
     pub registered: Option<Credentials>,
@@ -74,7 +76,8 @@ pub struct Credentials {
     pub client_id: String,
     /// The secret, when there is one.
     pub client_secret: Option<Secret>,
-    /// The authorization server they belong to; they are shown to no other. Without it, to the first that is met.
+    /// The authorization server they belong to; they are shown to no other. Without it, to the first that is
+    /// met.
     pub issuer: Option<String>,
 }
 
@@ -106,7 +109,7 @@ pub(crate) struct OAuth {
     state: Mutex<Kept>,
     /// The access token that the store held when it was last looked at; another one there is newer than ours.
     stored: Mutex<Option<Secret>>,
-    /// Why the last token could not be kept, until somebody is told.
+    /// Why the last token could not be stored, until it is reported.
     trouble: Mutex<Option<String>>,
     /// Held while a token is fetched, so that this happens once.
     fetching: tokio::sync::Mutex<()>,
@@ -138,8 +141,8 @@ impl OAuth {
         self.asking.subscribe()
     }
 
-    /// What dials authorization servers, and where to: a server on the public internet cannot send us into the network
-    /// behind this machine.
+    /// What dials authorization servers, and where to: a server on the public internet cannot send us into
+    /// the network behind this machine.
     async fn far(&self) -> Result<&Far, McpError> {
         let make = async || {
             let reach = discovery::reach_of(&self.server).await;
@@ -165,7 +168,7 @@ impl OAuth {
     }
 
     fn state(&self) -> MutexGuard<'_, Kept> {
-        locked(&self.state)
+        lock(&self.state)
     }
 
     /// The token to present, if there is one; one that is about to end is renewed first.
@@ -215,7 +218,8 @@ impl OAuth {
         } else {
             self.state().tokens = None;
         }
-        // A token that is only worth too little, or may be renewed another time, stays until there is a better one.
+        // A token that is only worth too little, or may be renewed another time, stays until there is a
+        // better one.
         self.authorize(challenge).await
     }
 
@@ -260,25 +264,27 @@ impl OAuth {
         Ok(())
     }
 
-    /// Keeps what there is. A token that cannot be kept is used all the same: the one before it may be worth nothing any more.
+    /// Stores the tokens. A token that cannot be stored is still used: the one before it may no longer be
+    /// valid.
     fn keep(&self) {
         let kept = self.state().clone();
         match self.options.store.save(self.server.as_str(), &kept) {
-            Ok(()) => *locked(&self.stored) = kept.tokens.map(|tokens| tokens.access),
-            Err(why) => *locked(&self.trouble) = Some(format!("the new token is not kept: {why}")),
+            Ok(()) => *lock(&self.stored) = kept.tokens.map(|tokens| tokens.access),
+            Err(why) => *lock(&self.trouble) = Some(format!("the new token is not kept: {why}")),
         }
     }
 
     /// Why the last token could not be kept; told once.
     pub(crate) fn take_trouble(&self) -> Option<String> {
-        locked(&self.trouble).take()
+        lock(&self.trouble).take()
     }
 
-    /// Takes over the token that another program has put into the store since it was last looked at, if there is one.
+    /// Takes over the token that another program has put into the store since it was last looked at, if there
+    /// is one.
     fn take_over(&self) -> bool {
         let Ok(Some(kept)) = self.options.store.load(self.server.as_str()) else { return false };
         let Some(access) = kept.tokens.as_ref().map(|tokens| tokens.access.clone()) else { return false };
-        let before = locked(&self.stored).replace(access.clone());
+        let before = lock(&self.stored).replace(access.clone());
         let mut state = self.state();
         if before.as_ref() == Some(&access) || state.tokens.as_ref().is_some_and(|ours| ours.access == access)
         {
@@ -288,7 +294,8 @@ impl OAuth {
         true
     }
 
-    /// What to ask for: what the server named, else what it lists, else nothing; what was asked for before stays.
+    /// What to ask for: what the server named, else what it lists, else nothing; what was asked for before
+    /// stays.
     fn scopes(&self, challenge: &Challenge, resource: &Resource, metadata: &Metadata) -> Vec<String> {
         let mut scopes =
             if challenge.scopes.is_empty() { resource.scopes.clone() } else { challenge.scopes.clone() };
@@ -306,8 +313,8 @@ impl OAuth {
         scopes
     }
 
-    /// Gets a token for a person, and says under which name: the one that was given, or else one the client registered before,
-    /// or else a new one.
+    /// Gets a token for a person, and says under which name: the one that was given, or else one the client
+    /// registered before, or else a new one.
     async fn as_person(
         &self,
         metadata: &Metadata,
@@ -354,9 +361,10 @@ impl OAuth {
         })
     }
 
-    /// The name the client registered before, if it still fits. A server that has forgotten it shows a page that sends nobody
-    /// back: so it is suspect until it has led to a token, and the next sign-in does without it. Tokens are renewed under it
-    /// all the same: a person who says no has not ended those that are there.
+    /// The name the client registered before, if it still fits. A server that has forgotten it shows a page
+    /// that sends nobody back: so it is suspect until it has led to a token, and the next sign-in does
+    /// without it. Tokens are still renewed under it: declining a sign-in does not revoke
+    /// existing ones.
     fn known(
         &self,
         metadata: &Metadata,
@@ -379,9 +387,10 @@ impl OAuth {
         Ok(suspect.then_some(known))
     }
 
-    /// Trades a refresh token for a new access token. Of programs that share the store one does so at a time, and the others
-    /// take its token over: many authorization servers take each refresh token once, and none of its kind after a second time.
-    /// So it goes on, and what comes is kept, when nobody waits for it any more.
+    /// Trades a refresh token for a new access token. Of programs that share the store one does so at a time,
+    /// and the others take its token over: many authorization servers take each refresh token once, and none
+    /// of its kind after a second time. So it goes on, and what comes is kept, when nobody waits for it any
+    /// more.
     async fn renew(self: &Arc<Self>, tokens: &Tokens) -> Result<(), McpError> {
         let (oauth, tokens) = (self.clone(), tokens.clone());
         let renewed = tokio::spawn(async move {
@@ -389,7 +398,7 @@ impl OAuth {
             let now = oauth.state().tokens.as_ref().map(|now| now.access.clone());
             match now {
                 Some(now) if now == tokens.access => oauth.renew_in_turn(&tokens).await,
-                // It was renewed for somebody who is gone.
+                // It was renewed for a request that was given up.
                 Some(_) => Ok(()),
                 None => Err(failed("the token cannot be renewed")),
             }
@@ -442,10 +451,6 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.send_replace(false);
     }
-}
-
-fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(why: &str) -> McpError {

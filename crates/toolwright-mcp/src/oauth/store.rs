@@ -14,7 +14,8 @@ use crate::whole;
 /// A token that ends within this time is renewed before it is used.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// How long another program may take to renew a token before it is not waited for any more: longer than a request may.
+/// How long another program may take to renew a token before it is not waited for any more: longer than a
+/// request may.
 const TURN: Duration = Duration::from_secs(35);
 
 /// The largest file that is read.
@@ -83,7 +84,7 @@ impl Tokens {
         Tokens { access: Secret::new(access), refresh: refresh.map(Secret::new), until }
     }
 
-    /// True when the token is about to end and another can be had for it.
+    /// True when the token is about to expire and can be renewed.
     pub(super) fn is_stale(&self) -> bool {
         self.refresh.is_some() && self.until.is_some_and(|until| until < now() + MARGIN.as_secs())
     }
@@ -124,7 +125,7 @@ impl TokenStore {
         let text =
             std::fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
         serde_json::from_slice(&text)
-            .map_err(|error| format!("`{}` is no store of tokens: {error}", path.display()))
+            .map_err(|error| format!("`{}` is not a token store: {error}", path.display()))
     }
 
     pub(super) fn load(&self, server: &str) -> Result<Option<Kept>, String> {
@@ -170,8 +171,9 @@ impl TokenStore {
         Ok(file)
     }
 
-    /// A turn at renewing the tokens of a server, until it is dropped: programs that share the file do so one after the other.
-    /// `None` where there is nothing to share, or the turn does not come. The file itself stays free meanwhile.
+    /// A turn at renewing the tokens of a server, until it is dropped: programs that share the file do so one
+    /// after the other. `None` where there is nothing to share, or the turn does not come. The file itself
+    /// stays free meanwhile.
     pub(super) async fn renewing(&self, server: &str) -> Option<std::fs::File> {
         let path = self.path.as_ref()?;
         let hash = Sha256::digest(server.as_bytes());

@@ -1,24 +1,45 @@
-//! `tools/call`: one call through the run's door, with progress, questions, cancelling and tasks.
+//! `tools/call`: one call through the run's `Dispatch`, with progress, questions, cancellation and tasks.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use serde_json::{Value, json};
-use toolwright_core::{CallNote, CancelToken, ProgressListener, ToolCall, ToolResult, ToolSpec, text};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use toolwright_core::{
+    CallNote, CancelToken, ProgressListener, ToolCall, ToolResult, ToolSpec, nearest, text,
+};
 
-use super::rounds::Rounds;
+use super::response::Response;
+use super::sealed_state::{Binding, SealedState};
 use super::tasks::{self, TaskSupport, needs_extension};
-use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Peer, Request};
+use super::{CANCEL_GRACE, ClientSender, Era, Inner, Peer, Request};
 use crate::bridge;
-use crate::jsonrpc::{self, BUSY, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
-use crate::protocol::TASKS_EXTENSION;
+use crate::jsonrpc::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::protocol::{
+    CallParams, CallResult, ContentBlock, EmbeddedResource, ProgressParams, ProgressToken, ResourceBlock,
+    ResultBody, ResultMessage, ServerNotification,
+};
+use crate::sync::lock;
 
 /// Counts the calls of this process, so that each has an id of its own.
 static CALLS: AtomicU64 = AtomicU64::new(1);
 
 /// The first revision with structured results, and with links.
 const STRUCTURED_SINCE: &str = "2025-06-18";
+
+/// The first revision with sounds.
+const SOUNDS_SINCE: &str = "2025-03-26";
+
+/// The longest time without a sign of progress. Clients with the limit of 60 s that is usual would give up
+/// otherwise.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// An argument that Gemini CLI adds to the schema of every tool that it shows its model, and sends on
+/// unchanged.
+const FOREIGN_ARGUMENT: &str = "wait_for_previous";
 
 /// A call that passed the checks.
 struct Ready {
@@ -27,44 +48,52 @@ struct Ready {
     tools: Arc<Vec<ToolSpec>>,
     at: usize,
     arguments: Value,
-    token: Option<Value>,
 }
 
-pub(super) async fn answer(server: &Arc<Inner>, request: Request, params: Value) -> Outcome {
+pub(super) async fn answer(server: &Arc<Inner>, request: Request, params: CallParams) -> Response {
     match ready(server, request, params).await {
         Ok(ready) => ready.answer().await,
-        Err(error) => Some(Err(error)),
+        Err(error) => error.into(),
     }
 }
 
-async fn ready(server: &Arc<Inner>, request: Request, mut params: Value) -> Result<Ready, RpcError> {
-    let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
-    let name = params.get("name").and_then(Value::as_str).ok_or_else(|| invalid("`name` is missing"))?;
-    let Some((tools, at)) = server.tool(name).await? else {
-        return Err(invalid(&format!("there is no tool `{}`", text::clip(name, 200))));
+async fn ready(server: &Arc<Inner>, request: Request, params: CallParams) -> Result<Ready, RpcError> {
+    let CallParams { name, mut arguments, round, .. } = params;
+    let Some((tools, at)) = server.tool(&name).await? else {
+        let mut problem = format!("there is no tool `{}`", text::clip(&name, 200));
+        let tools = server.refreshed_tools().await?;
+        if let Some(near) = nearest(&name, tools.iter().map(|spec| &*spec.name)) {
+            problem.push_str(&format!("; did you mean `{near}`?"));
+        }
+        return Err(RpcError::new(INVALID_PARAMS, problem));
     };
-    let name = name.to_owned();
-    let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
-    let token = token.filter(|token| token.is_string() || token.is_number());
-    let arguments = match params.get_mut("arguments").map(Value::take) {
-        None | Some(Value::Null) => json!({}),
-        Some(arguments @ Value::Object(_)) => arguments,
-        Some(_) => return Err(invalid("`arguments` must be an object")),
-    };
-    let rounds = Rounds::open(&server.state_key, &request, ("tools/call", &name, &arguments), &params)?;
-    let peer = Peer::new(request, rounds);
-    Ok(Ready { server: server.clone(), peer, tools, at, arguments, token })
+    if let Some(spec) = tools.get(at) {
+        drop_foreign_argument(spec, &mut arguments);
+    }
+    let binding = Binding { method: "tools/call", name: &name, arguments: &arguments };
+    let sealed = SealedState::open(&server.state_key, &request, binding, round)?;
+    let peer = Peer::new(request, sealed);
+    Ok(Ready { server: server.clone(), peer, tools, at, arguments })
+}
+
+/// Removes the argument that a client added by itself, unless the tool has a parameter of that name.
+fn drop_foreign_argument(spec: &ToolSpec, arguments: &mut Value) {
+    let Value::Object(members) = arguments else { return };
+    let known = spec.parameters.get("properties").is_some_and(|known| known.get(FOREIGN_ARGUMENT).is_some());
+    if !known {
+        members.shift_remove(FOREIGN_ARGUMENT);
+    }
 }
 
 impl Ready {
-    async fn answer(self) -> Outcome {
+    async fn answer(self) -> Response {
         let (server, request) = (self.server.clone(), self.peer.request().clone());
         let support = self.tools.get(self.at).and_then(|spec| server.task_support(&spec.name));
         let support = support.filter(|_| request.era.is_stateless());
         match support {
             None => self.run(request.cancel).await,
-            Some(support) if !request.client_has_extension(TASKS_EXTENSION) => match support {
-                TaskSupport::Required => Some(Err(needs_extension())),
+            Some(support) if !request.knows_tasks() => match support {
+                TaskSupport::Required => needs_extension().into(),
                 TaskSupport::After(_) | TaskSupport::Always => self.run(request.cancel).await,
             },
             Some(support) => self.run_as_task(support).await,
@@ -72,10 +101,10 @@ impl Ready {
     }
 
     /// Runs the call to its end, or until it goes on as a task.
-    async fn run_as_task(self, support: TaskSupport) -> Outcome {
+    async fn run_as_task(self, support: TaskSupport) -> Response {
         let (server, request) = (self.server.clone(), self.peer.request().clone());
         let Some(task) = server.tasks.create(&request) else {
-            return Some(Err(RpcError::new(BUSY, "there are too many tasks")));
+            return RpcError::new(BUSY, "there are too many tasks").into();
         };
         let peer = self.peer.clone();
         if !matches!(support, TaskSupport::After(_)) {
@@ -86,105 +115,163 @@ impl Ready {
         if let TaskSupport::After(patience) = support {
             tokio::select! {
                 biased;
-                outcome = &mut work => {
+                response = &mut work => {
                     server.tasks.forget(&task);
-                    return outcome.unwrap_or_default();
+                    return response.unwrap_or_default();
                 }
                 () = request.cancel.cancelled() => {
                     task.cancel.cancel();
                     let _ = work.await;
                     server.tasks.forget(&task);
-                    return None;
+                    return Response::Cancelled;
                 }
                 () = tokio::time::sleep(patience) => peer.goes_on_as(task.clone()),
             }
         }
-        let (kept, running) = (server.tasks.clone(), task.clone());
+        let (running, created) = (task.clone(), task.created());
         tokio::spawn(async move {
-            let outcome = match tokio::time::timeout(tasks::LIFETIME, &mut work).await {
-                Ok(outcome) => outcome,
+            let response = match tokio::time::timeout(tasks::LIFETIME, &mut work).await {
+                Ok(response) => response,
                 Err(_) => {
                     running.cancel.cancel();
                     work.await
                 }
             };
-            kept.ended(&running, outcome.unwrap_or_default());
+            // The result is kept as it would have been sent.
+            let response = server.complete(response.unwrap_or_default(), request.era);
+            server.tasks.ended(&running, response);
         });
-        Some(Ok(server.finish(task.created(), request.era)))
+        ResultBody::CreateTask(created).into()
     }
 
-    /// Runs the call to its end; `None` when it was cancelled.
-    async fn run(self, cancel: CancelToken) -> Outcome {
-        let Ready { server, peer, tools, at, arguments, token } = self;
+    /// Runs the call to its end.
+    async fn run(self, cancel: CancelToken) -> Response {
+        let Ready { server, peer, tools, at, arguments } = self;
         let Some(spec) = tools.get(at) else {
-            return Some(Err(RpcError::new(INTERNAL_ERROR, "the tool is gone")));
+            return RpcError::new(INTERNAL_ERROR, "the tool is gone").into();
         };
-        let (era, outlet) = (peer.request().era, peer.request().outlet.clone());
+        let era = peer.request().era;
         let call_id = format!("mcp-{}", CALLS.fetch_add(1, Ordering::Relaxed));
         let asked_with = if era.is_stateless() { arguments.clone() } else { Value::Null };
         let call = ToolCall::new(call_id, spec.name.clone(), arguments);
         let stop = CancelToken::new();
-        let origin = peer.origin(Some(stop.clone()), token.map(|token| progress(outlet, token)));
+        let progress = peer
+            .request()
+            .progress_token
+            .clone()
+            .map(|token| Arc::new(Progress::new(peer.request().sender.clone(), token)));
+        let origin = peer.origin(Some(stop.clone()), progress.clone().map(Progress::listener));
         let mut work = server.dispatch.call(call, origin);
+        let heartbeats = async {
+            match &progress {
+                Some(progress) => progress.beat(&peer).await,
+                None => std::future::pending().await,
+            }
+        };
         let outcome = tokio::select! {
             biased;
             outcome = &mut work => outcome,
+            never = heartbeats => match never {},
             () = cancel.cancelled() => {
                 stop.cancel();
                 let _ = tokio::time::timeout(CANCEL_GRACE, work).await;
-                return None;
+                return Response::Cancelled;
             }
         };
-        if let Some(instead) = peer.instead(&server.state_key, ("tools/call", &spec.name, &asked_with)) {
-            return Some(instead.map(|result| server.finish(result, era)));
+        let binding = Binding { method: "tools/call", name: &spec.name, arguments: &asked_with };
+        if let Some(instead) = peer.instead(&server.state_key, binding) {
+            return instead;
         }
-        Some(match outcome {
-            Ok(result) => Ok(server.finish(to_wire(result, spec, era), era)),
+        match outcome {
+            Ok(result) => to_wire(result, spec, era).into(),
             Err(error) => {
                 server.log(&format!("the call failed: {error}"));
-                Err(RpcError::new(INTERNAL_ERROR, "the tool could not be run; the server's log says why"))
+                RpcError::new(INTERNAL_ERROR, "the tool could not be run; see the log of the server").into()
             }
-        })
+        }
     }
 }
 
-fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> Value {
+fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> ResultMessage {
     if era.version >= STRUCTURED_SINCE {
         bridge::keep_promise(&mut result, spec);
     }
-    let mut answer = bridge::write_result(result, spec);
-    downgrade(&mut answer, era);
-    answer
+    let (mut result, meta) = bridge::write_result(result, spec);
+    if era.version >= STRUCTURED_SINCE {
+        bridge::keep_pictures(&mut result, spec);
+    }
+    downgrade(&mut result, era);
+    ResultMessage { meta, ..ResultBody::CallTool(result).into() }
 }
 
-/// Sends on how far a call has come; nothing is sent when the client does not read.
-fn progress(outlet: Outlet, token: Value) -> ProgressListener {
-    let reports = Mutex::new(Reports::default());
-    Arc::new(move |span, note| {
-        let CallNote::Progress { done, total, message } = note else { return };
-        let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((done, total)) = reports.add(span, *done, *total) else { return };
-        let mut params = json!({"progressToken": token, "progress": done});
-        if let Value::Object(members) = &mut params {
-            members.extend(total.map(|total| ("total".to_owned(), json!(total))));
-            members.extend(message.as_ref().map(|text| ("message".to_owned(), json!(text))));
+/// Reports to a client how far its call has come; nothing is sent when the client does not read.
+struct Progress {
+    sender: ClientSender,
+    token: ProgressToken,
+    reports: Mutex<Reports>,
+}
+
+impl Progress {
+    fn new(sender: ClientSender, token: ProgressToken) -> Self {
+        Progress { sender, token, reports: Mutex::default() }
+    }
+
+    fn listener(self: Arc<Self>) -> ProgressListener {
+        Arc::new(move |span, note| {
+            let CallNote::Progress { done, total, message } = note else { return };
+            let mut reports = lock(&self.reports);
+            if let Some((done, total)) = reports.add(span, *done, *total) {
+                self.send(done, total, message.clone());
+            }
+        })
+    }
+
+    /// Reports that the call still runs whenever nothing else was reported for a while.
+    async fn beat(&self, peer: &Peer) -> Infallible {
+        let start = Instant::now();
+        let mut next = start + HEARTBEAT;
+        loop {
+            tokio::time::sleep_until(next).await;
+            // A task is looked at by its client.
+            if peer.is_task() {
+                return std::future::pending().await;
+            }
+            let mut reports = lock(&self.reports);
+            let now = Instant::now();
+            let quiet_since = reports.sent_at.unwrap_or(start);
+            if now.duration_since(quiet_since) >= HEARTBEAT {
+                let (done, total) = reports.still_running();
+                let message = format!("still running, {} s", now.duration_since(start).as_secs());
+                self.send(done, total, Some(message));
+                next = now + HEARTBEAT;
+            } else {
+                next = quiet_since + HEARTBEAT;
+            }
         }
-        outlet.try_send(jsonrpc::notification("notifications/progress", params));
-    })
+    }
+
+    fn send(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let progress_token = self.token.clone();
+        let params = ProgressParams { progress_token, progress, total, message };
+        self.sender.try_notify(&ServerNotification::Progress(params));
+    }
 }
 
-/// What was reported by a client's call and by the calls that it makes. The client sees them as one, so it is told the sum.
+/// The progress of a client's call and of the calls that it makes. The client sees them as one, so it gets
+/// the sum.
 #[derive(Default)]
 struct Reports {
     latest: BTreeMap<u64, (f64, Option<f64>)>,
-    told: Option<f64>,
+    sent: Option<f64>,
+    /// When something was sent last; `None` before the first time.
+    sent_at: Option<Instant>,
 }
 
 impl Reports {
-    /// Of a flow that makes more calls than this, those after them are not told of.
+    /// The most calls of one flow whose progress is counted.
     const MAX: usize = 2_000;
 
-    /// What to tell the client, if anything: its progress must grow.
+    /// The progress to report, if any: it must grow.
     fn add(&mut self, span: u64, done: f64, total: Option<f64>) -> Option<(f64, Option<f64>)> {
         let before = self.latest.get(&span).map(|(done, _)| *done);
         if !done.is_finite()
@@ -196,37 +283,49 @@ impl Reports {
         self.latest.insert(span, (done, total));
         let done: f64 = self.latest.values().map(|(done, _)| done).sum();
         let total: Option<f64> = self.latest.values().map(|(_, total)| *total).sum();
-        if !done.is_finite() || self.told.is_some_and(|told| done <= told) {
+        if !done.is_finite() || self.sent.is_some_and(|sent| done <= sent) {
             return None;
         }
-        self.told = Some(done);
+        self.sent = Some(done);
+        self.sent_at = Some(Instant::now());
         Some((done, total.filter(|total| total.is_finite())))
+    }
+
+    /// The progress of a call that only says that it still runs: hardly more than before, so that what the
+    /// call itself reports next is more than this.
+    fn still_running(&mut self) -> (f64, Option<f64>) {
+        let before = self.sent.unwrap_or(0.0);
+        let done = (before + 0.001).max(before.next_up());
+        self.sent = Some(done);
+        self.sent_at = Some(Instant::now());
+        let total: Option<f64> = self.latest.values().map(|(_, total)| *total).sum();
+        (done, total.filter(|total| total.is_finite() && !self.latest.is_empty()))
     }
 }
 
-/// Says in the words of an older revision what it has no word for.
-fn downgrade(answer: &mut Value, era: Era) {
-    let (no_links, no_sounds) = (era.version < STRUCTURED_SINCE, era.version < "2025-03-26");
-    if !no_links {
+/// Replaces what an older revision does not have.
+fn downgrade(result: &mut CallResult, era: Era) {
+    if era.version >= STRUCTURED_SINCE {
         return;
     }
-    let Value::Object(members) = answer else { return };
-    members.shift_remove("structuredContent");
-    let Some(Value::Array(blocks)) = members.get_mut("content") else { return };
-    for block in blocks {
-        let member = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
-        let older = match member("type") {
-            "resource_link" => Some(json!({
-                "type": "text", "text": format!("{}: {}", member("name"), member("uri"))
-            })),
-            "audio" if no_sounds => Some(json!({"type": "resource", "resource": {
-                "uri": "toolwright:///audio", "mimeType": member("mimeType"), "blob": member("data")
-            }})),
-            _ => None,
+    result.structured_content = None;
+    for block in &mut result.content {
+        let older = match block {
+            ContentBlock::ResourceLink(link) => {
+                ContentBlock::text(format!("{}: {}", link.name.as_deref().unwrap_or_default(), link.uri))
+            }
+            ContentBlock::Audio(audio) if era.version < SOUNDS_SINCE => {
+                let resource = EmbeddedResource {
+                    uri: "toolwright:///audio".to_owned(),
+                    mime_type: audio.mime_type.take(),
+                    blob: Some(std::mem::take(&mut audio.data)),
+                    ..EmbeddedResource::default()
+                };
+                ContentBlock::Resource(ResourceBlock { resource, beside: Map::new() })
+            }
+            _ => continue,
         };
-        if let Some(older) = older {
-            *block = older;
-        }
+        *block = older;
     }
 }
 
@@ -235,7 +334,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_progress_of_several_calls_grows() {
+    fn heartbeat_is_more_than_before_and_less_than_the_next_step() {
+        let mut reports = Reports::default();
+        assert_eq!(reports.still_running(), (0.001, None));
+        assert_eq!(reports.add(1, 1.0, Some(4.0)), Some((1.0, Some(4.0))));
+        assert_eq!(reports.still_running(), (1.001, Some(4.0)));
+        assert_eq!(reports.add(1, 2.0, Some(4.0)), Some((2.0, Some(4.0))));
+        reports.add(2, 1e18, None);
+        let (done, _) = reports.still_running();
+        assert!(done > 1e18 && done.is_finite());
+    }
+
+    #[test]
+    fn argument_that_gemini_cli_adds_is_dropped_unless_the_tool_has_it() {
+        let with = |properties: Value| {
+            let mut spec = ToolSpec::new("t", "d");
+            spec.parameters = serde_json::json!({"type": "object", "properties": properties});
+            let mut arguments = serde_json::json!({"path": "a", "wait_for_previous": true});
+            drop_foreign_argument(&spec, &mut arguments);
+            arguments.get("wait_for_previous").is_some()
+        };
+        assert!(!with(serde_json::json!({"path": {}})));
+        assert!(with(serde_json::json!({"path": {}, "wait_for_previous": {"type": "boolean"}})));
+    }
+
+    #[test]
+    fn progress_of_several_calls_grows() {
         let mut reports = Reports::default();
         // One after the other, and one that does not say how much there is.
         assert_eq!(reports.add(1, 0.0, Some(2.0)), Some((0.0, Some(2.0))));

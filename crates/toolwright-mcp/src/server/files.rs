@@ -1,7 +1,8 @@
 //! Files as resources: those that were named, below one folder, and nothing else.
 //!
-//! A client sees the folder as the root: `file:///docs/a.md`. What is offered is decided by name, and a file is opened
-//! step by step without following links, so neither `..` nor a link that appears in between leads anywhere else.
+//! A client sees the folder as the root: `file:///docs/a.md`. What is offered is decided by name, and a file
+//! is opened step by step without following links, so neither `..` nor a link that appears in between leads
+//! anywhere else.
 
 use std::fs::File;
 use std::hash::{Hash as _, Hasher as _};
@@ -12,7 +13,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolwright_core::{BoxFuture, ErrorKind, ToolError, glob_match};
 
-use super::{Peer, Resource, ResourceBody, ResourceContents, Resources, Watching};
+use super::{Peer, Resources, Watching};
+use crate::protocol::{Resource, ResourceBody, ResourceContents};
 
 /// How many files are listed, how many entries are looked at for them, and how deep.
 const MAX_FILES: usize = 1000;
@@ -26,8 +28,8 @@ const SCHEME: &str = "file:///";
 
 /// Lets clients read files below a folder.
 ///
-/// An entry is a path: a file, or a folder with everything in it; or a pattern in which `*` stands for any characters.
-/// Hidden files and folders are left out unless an entry names them.
+/// An entry is a path: a file, or a folder with everything in it; or a pattern in which `*` stands for any
+/// characters. Hidden files and folders are left out unless an entry names them.
 ///
 /// ```
 /// # let folder = std::env::temp_dir();
@@ -169,7 +171,7 @@ impl Resources for FileResources {
     }
 
     fn watching(&self) -> Watching {
-        Watching::Looked
+        Watching::Polled
     }
 
     fn mark(&self, uri: &str) -> Option<u64> {

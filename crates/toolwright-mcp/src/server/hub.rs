@@ -1,23 +1,24 @@
-//! What changed, told to every client that wants to know: over its session, or over a stream it listens on.
+//! Changes, announced to every client that subscribed to them: over its session, or over a stream of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, json};
 use tokio::sync::broadcast;
 
+use super::response::Response;
 use super::session::Session;
 use super::tasks::needs_extension;
 use super::watch::Watch;
-use super::{Inner, Outcome, Request, Watching};
-use crate::jsonrpc::{self, INVALID_PARAMS, RpcError};
-use crate::protocol::{SUBSCRIPTION_KEY, TASKS_EXTENSION};
+use super::{Inner, Request, Watching};
+use crate::jsonrpc::{self, Id};
+use crate::protocol::{
+    Empty, ResultBody, ResultMessage, SUBSCRIPTION_KEY, ServerNotification, SubscriptionFilter,
+};
 
-/// How many changes a slow client may be behind; then it is only told that everything may have changed.
+/// How many changes a slow client may lag behind; beyond that it hears only that everything may have changed.
 const BACKLOG: usize = 256;
-
-/// The most resources one stream watches.
-const MAX_WATCHED: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Change {
@@ -32,7 +33,7 @@ pub(super) struct Hub(Changes);
 
 impl Hub {
     pub(super) fn new() -> Self {
-        Hub(Changes { sender: broadcast::channel(BACKLOG).0, tools_told: Arc::default() })
+        Hub(Changes { sender: broadcast::channel(BACKLOG).0, tools_announced: Arc::default() })
     }
 
     pub(super) fn changes(&self) -> Changes {
@@ -43,24 +44,24 @@ impl Hub {
         self.0.sender.subscribe()
     }
 
-    /// Whether clients were told since the tools were last listed that these changed. They are about to be listed.
+    /// Whether a change of the tools was announced since they were last listed. They are about to be listed.
     pub(super) fn tools_listed(&self) -> bool {
-        self.0.tools_told.swap(false, Ordering::AcqRel)
+        self.0.tools_announced.swap(false, Ordering::AcqRel)
     }
 }
 
-/// Tells clients that something on offer changed. Cloning is cheap.
+/// Announces changes to clients. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Changes {
     sender: broadcast::Sender<Change>,
-    /// Whether clients were told of changed tools, and none has listed them since.
-    tools_told: Arc<AtomicBool>,
+    /// Whether a change of the tools was announced, and no client has listed them since.
+    tools_announced: Arc<AtomicBool>,
 }
 
 impl Changes {
     /// The list of tools changed.
     pub fn tools(&self) {
-        self.tools_told.store(true, Ordering::Release);
+        self.tools_announced.store(true, Ordering::Release);
         let _ = self.sender.send(Change::Tools);
     }
 
@@ -74,24 +75,24 @@ impl Changes {
         let _ = self.sender.send(Change::Resources);
     }
 
-    /// What a resource holds changed.
+    /// The content of a resource changed.
     pub fn resource(&self, uri: impl Into<String>) {
         let _ = self.sender.send(Change::Resource(uri.into()));
     }
 }
 
 impl Change {
-    fn notification(&self) -> (&'static str, Value) {
+    fn notification(&self) -> ServerNotification {
         match self {
-            Change::Tools => ("notifications/tools/list_changed", json!({})),
-            Change::Prompts => ("notifications/prompts/list_changed", json!({})),
-            Change::Resources => ("notifications/resources/list_changed", json!({})),
-            Change::Resource(uri) => ("notifications/resources/updated", json!({"uri": uri})),
+            Change::Tools => ServerNotification::ToolsChanged(Map::new()),
+            Change::Prompts => ServerNotification::PromptsChanged(Map::new()),
+            Change::Resources => ServerNotification::ResourcesChanged(Map::new()),
+            Change::Resource(uri) => ServerNotification::resource_updated(uri.clone()),
         }
     }
 }
 
-/// Waits for the next changes. A client that fell behind is told that every list changed, and all it watches.
+/// Waits for the next changes. For a client that lagged behind, every list and all it watches changed.
 async fn next(
     changes: &mut broadcast::Receiver<Change>,
     watched: impl FnOnce() -> Vec<String>,
@@ -106,8 +107,8 @@ async fn next(
     }
 }
 
-/// Tells a session about changes until it ends or the client is gone.
-pub(super) async fn tell_session(
+/// Announces changes to a session until it ends or the client is gone.
+pub(super) async fn announce_to_session(
     mut changes: broadcast::Receiver<Change>,
     session: &Session,
     out: &tokio::sync::mpsc::Sender<Vec<u8>>,
@@ -126,117 +127,93 @@ pub(super) async fn tell_session(
             if matches!(&change, Change::Resource(uri) if !session.watches(uri)) {
                 continue;
             }
-            let (method, params) = change.notification();
-            if out.send(jsonrpc::notification(method, params)).await.is_err() {
+            let notification = change.notification();
+            let line = jsonrpc::notification(notification.method(), &notification);
+            if out.send(line).await.is_err() {
                 return;
             }
         }
     }
 }
 
-/// What a stream wants to be told.
-struct Filter {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    watched: Vec<String>,
+/// What a stream carries: the part of the client's wish that this server announces.
+struct Subscription {
+    filter: SubscriptionFilter,
     _watches: Vec<Watch>,
 }
 
-impl Filter {
-    fn read(server: &Inner, request: &Request, params: &Value) -> Result<Self, RpcError> {
-        let Some(wanted) = params.get("notifications").filter(|wanted| wanted.is_object()) else {
-            return Err(RpcError::new(INVALID_PARAMS, "`notifications` says what to listen for"));
-        };
-        if wanted.get("taskIds").is_some() && !request.client_has_extension(TASKS_EXTENSION) {
-            return Err(needs_extension());
-        }
-        let says = |key: &str| wanted.get(key) == Some(&Value::Bool(true));
-        let watched = match wanted.get("resourceSubscriptions") {
-            None => Vec::new(),
-            Some(uris) => serde_json::from_value::<Vec<String>>(uris.clone())
-                .ok()
-                .filter(|uris| uris.len() <= MAX_WATCHED)
-                .ok_or_else(|| {
-                    let message = format!("`resourceSubscriptions` is a list of at most {MAX_WATCHED} texts");
-                    RpcError::new(INVALID_PARAMS, message)
-                })?,
-        };
-        // What cannot be watched is left out, and the client is told what was not.
-        let watched = if server.watching() == Watching::No { Vec::new() } else { watched };
+impl Subscription {
+    fn new(server: &Inner, wanted: SubscriptionFilter) -> Self {
+        // Resources that cannot be watched are left out, and the acknowledgement does not name them.
+        let uris = if server.watching() == Watching::No { Vec::new() } else { wanted.resource_subscriptions };
         let watched =
-            watched.into_iter().filter_map(|uri| server.watch(&uri, true).ok().map(|watch| (uri, watch)));
-        let (watched, watches) = watched.unzip();
-        Ok(Filter {
-            tools: says("toolsListChanged"),
-            prompts: says("promptsListChanged") && server.prompts.is_some(),
-            resources: says("resourcesListChanged") && server.watching() == Watching::Told,
-            watched,
-            _watches: watches,
-        })
-    }
-
-    fn accepted(&self) -> Value {
-        let mut accepted = serde_json::Map::new();
-        for (key, on) in [
-            ("toolsListChanged", self.tools),
-            ("promptsListChanged", self.prompts),
-            ("resourcesListChanged", self.resources),
-        ] {
-            if on {
-                accepted.insert(key.to_owned(), json!(true));
-            }
-        }
-        if !self.watched.is_empty() {
-            accepted.insert("resourceSubscriptions".to_owned(), json!(self.watched));
-        }
-        accepted.into()
+            uris.into_iter().filter_map(|uri| server.watch(&uri, true).ok().map(|watch| (uri, watch)));
+        let (resource_subscriptions, watches) = watched.unzip();
+        let filter = SubscriptionFilter {
+            tools_list_changed: wanted.tools_list_changed,
+            prompts_list_changed: wanted.prompts_list_changed && server.prompts.is_some(),
+            resources_list_changed: wanted.resources_list_changed && server.watching() == Watching::Announced,
+            resource_subscriptions,
+            task_ids: None,
+        };
+        Subscription { filter, _watches: watches }
     }
 
     fn wants(&self, change: &Change) -> bool {
         match change {
-            Change::Tools => self.tools,
-            Change::Prompts => self.prompts,
-            Change::Resources => self.resources,
-            Change::Resource(uri) => self.watched.contains(uri),
+            Change::Tools => self.filter.tools_list_changed,
+            Change::Prompts => self.filter.prompts_list_changed,
+            Change::Resources => self.filter.resources_list_changed,
+            Change::Resource(uri) => self.filter.resource_subscriptions.contains(uri),
         }
     }
 }
 
+/// A notification that names its stream.
+#[derive(Serialize)]
+struct OfStream<'n> {
+    #[serde(flatten)]
+    notification: &'n ServerNotification,
+    #[serde(rename = "_meta")]
+    meta: StreamMeta<'n>,
+}
+
+#[derive(Serialize)]
+struct StreamMeta<'n> {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    subscription: &'n Id,
+}
+
+fn line(notification: &ServerNotification, subscription: &Id) -> Vec<u8> {
+    let meta = StreamMeta { subscription };
+    jsonrpc::notification(notification.method(), &OfStream { notification, meta })
+}
+
 /// Answers `subscriptions/listen`: goes on until the client stops it, or the server ends.
-pub(super) async fn listen(server: &Inner, request: &Request, params: &Value) -> Outcome {
-    let filter = match Filter::read(server, request, params) {
-        Ok(filter) => filter,
-        Err(error) => return Some(Err(error)),
-    };
+pub(super) async fn listen(server: &Inner, request: &Request, wanted: SubscriptionFilter) -> Response {
+    if wanted.task_ids.is_some() && !request.knows_tasks() {
+        return needs_extension().into();
+    }
+    let subscription = Subscription::new(server, wanted);
     let mut changes = server.hub.subscribe();
-    let tagged = |mut params: Value| {
-        if let Value::Object(members) = &mut params {
-            members.insert("_meta".to_owned(), json!({SUBSCRIPTION_KEY: request.id}));
-        }
-        params
-    };
-    let out = &request.outlet.messages;
-    let first = jsonrpc::notification(
-        "notifications/subscriptions/acknowledged",
-        tagged(json!({"notifications": filter.accepted()})),
-    );
-    if out.send(first).await.is_err() {
-        return None;
+    let out = &request.sender.messages;
+    let acknowledged = ServerNotification::acknowledged(subscription.filter.clone());
+    if out.send(line(&acknowledged, &request.id)).await.is_err() {
+        return Response::Cancelled;
     }
     loop {
         let changed = tokio::select! {
-            changed = next(&mut changes, || filter.watched.clone()) => changed,
-            () = request.cancel.cancelled() => return None,
-            () = out.closed() => return None,
+            changed = next(&mut changes, || subscription.filter.resource_subscriptions.clone()) => changed,
+            () = request.cancel.cancelled() => return Response::Cancelled,
+            () = out.closed() => return Response::Cancelled,
         };
         let Some(changed) = changed else {
-            return Some(Ok(json!({"_meta": {SUBSCRIPTION_KEY: request.id}})));
+            let meta = Map::from_iter([(SUBSCRIPTION_KEY.to_owned(), json!(request.id))]);
+            return ResultMessage { meta, ..ResultBody::Empty(Empty {}).into() }.into();
         };
-        for change in changed.iter().filter(|change| filter.wants(change)) {
-            let (method, params) = change.notification();
-            if out.send(jsonrpc::notification(method, tagged(params))).await.is_err() {
-                return None;
+        for change in changed.iter().filter(|change| subscription.wants(change)) {
+            if out.send(line(&change.notification(), &request.id)).await.is_err() {
+                return Response::Cancelled;
             }
         }
     }

@@ -1,11 +1,12 @@
-//! The client, as a tool, a prompt or an approver sees it: it can be asked things and told things.
+//! The client as a tool, a prompt or an approver sees it: it answers questions and takes log messages.
 //!
-//! How a question travels depends on the revision. With a session it is a request to the client. Without one, the
-//! call ends with "input required", and is made again with the answer: what stands before a question runs again, so it
-//! should change nothing. In a task, the question waits until the client looks at the task.
+//! How a question travels depends on the revision. With a session it is a request to the client. Without one,
+//! the call ends with "input required", and is made again with the answer: what stands before a question runs
+//! again, so it should change nothing. In a task, the question waits until the client looks at the task.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::schema::Schema;
@@ -14,9 +15,15 @@ use toolwright_core::{
 };
 
 use super::Request;
-use super::rounds::{Rounds, StateKey};
+use super::response::Response;
+use super::sealed_state::{Binding, SealedState, StateKey};
 use super::tasks::Task;
-use crate::jsonrpc::{self, MISSING_CAPABILITY, RpcError};
+use crate::jsonrpc::{MISSING_CAPABILITY, RpcError};
+use crate::protocol::{
+    ElicitAction, ElicitParams, ElicitResult, Empty, InputRequired, LogLevel, LogMessageParams, PageMode,
+    ResultBody, RootsResult, SampleParams, SampleResult, ServerNotification, ServerRequest,
+};
+use crate::sync::lock;
 
 /// The client a call comes from. Cloning is cheap.
 #[derive(Clone)]
@@ -26,16 +33,16 @@ pub struct Peer {
 
 struct PeerInner {
     request: Request,
-    rounds: Mutex<Asking>,
+    asking: Mutex<Asking>,
 }
 
 struct Asking {
-    rounds: Rounds,
+    sealed: SealedState,
     /// Set once the call goes on as a task.
     task: Option<Arc<Task>>,
-    /// What the client must answer before the call can be made again.
+    /// The questions that the client must answer before the call can be made again.
     open: Vec<(String, Question)>,
-    /// What the request is answered with in place of a result.
+    /// The error that is sent in place of a result.
     refusal: Option<RpcError>,
 }
 
@@ -50,52 +57,57 @@ impl Peer {
         requester.get().cloned()
     }
 
-    pub(super) fn new(request: Request, rounds: Rounds) -> Self {
-        let rounds = Mutex::new(Asking { rounds, task: None, open: Vec::new(), refusal: None });
-        Peer { inner: Arc::new(PeerInner { request, rounds }) }
+    pub(super) fn new(request: Request, sealed: SealedState) -> Self {
+        let asking = Mutex::new(Asking { sealed, task: None, open: Vec::new(), refusal: None });
+        Peer { inner: Arc::new(PeerInner { request, asking }) }
     }
 
-    /// Where a call of the client comes from: this is how its tools and approvers find the client. `stop` ends it.
+    /// Where a call of the client comes from: this is how its tools and approvers find the client. `stop`
+    /// ends it.
     pub(super) fn origin(&self, stop: Option<CancelToken>, listener: Option<ProgressListener>) -> Origin {
         Origin { listener, stop, requester: Requester::new(self.clone()) }
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {
-        self.inner.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.asking)
     }
 
     pub(super) fn request(&self) -> &Request {
         &self.inner.request
     }
 
-    /// True when the client says it can answer such a question.
+    /// True when the client names the capability to answer such a question.
     pub fn can_answer(&self, question: &Question) -> bool {
-        match question.capability {
-            "elicitation" if question.is_page() => self.can_open_pages(),
-            "elicitation" => self.can_fill_in(),
-            capability => self.can_be_asked() && self.inner.request.client_can(capability),
+        match &question.0 {
+            ServerRequest::Elicit(ElicitParams::Page { .. }) => self.can_open_pages(),
+            ServerRequest::Elicit(ElicitParams::Form { .. }) => self.can_fill_in(),
+            ServerRequest::Sample(_) => self.can_sample(),
+            ServerRequest::ListRoots(_) => {
+                self.can_be_asked() && self.inner.request.capabilities.roots.is_some()
+            }
         }
     }
 
-    /// False when a question would not reach the client. Without a session it is part of the answer, which does.
+    /// False when a question would not reach the client. Without a session it is part of the answer, which
+    /// does.
     fn can_be_asked(&self) -> bool {
-        self.inner.request.session.is_none() || self.inner.request.outlet.takes_questions()
+        self.inner.request.session.is_none() || self.inner.request.sender.takes_questions()
     }
 
-    /// True when a person can be asked to fill in a form. A client that names no way of asking has this one.
+    /// True when a person can be asked to fill in a form.
     pub(crate) fn can_fill_in(&self) -> bool {
-        let ways = self.inner.request.capabilities.get("elicitation").and_then(Value::as_object);
-        self.can_be_asked() && ways.is_some_and(|ways| ways.contains_key("form") || !ways.contains_key("url"))
+        let elicitation = self.inner.request.capabilities.elicitation.as_ref();
+        self.can_be_asked() && elicitation.is_some_and(|elicitation| elicitation.takes_forms())
     }
 
     /// True when a person can be asked to open a page.
     pub(crate) fn can_open_pages(&self) -> bool {
-        let pages = self.inner.request.capabilities.pointer("/elicitation/url");
-        self.can_be_asked() && pages.is_some_and(Value::is_object)
+        let elicitation = self.inner.request.capabilities.elicitation.as_ref();
+        self.can_be_asked() && elicitation.is_some_and(|elicitation| elicitation.url.is_some())
     }
 
     pub(crate) fn can_sample(&self) -> bool {
-        self.can_be_asked() && self.inner.request.client_can("sampling")
+        self.can_be_asked() && self.inner.request.capabilities.sampling.is_some()
     }
 
     /// True when both calls come from one session; without sessions every call is somebody's own.
@@ -113,7 +125,7 @@ impl Peer {
 
     /// True when the client made this call before and brings back what it was given then.
     pub fn resumed(&self) -> bool {
-        self.asking().rounds.resumed
+        self.asking().sealed.resumed
     }
 
     /// Asks the client. The key names the question; it is the same each time the call is made.
@@ -146,7 +158,7 @@ impl Peer {
     async fn ask_in_session(&self, question: Question) -> Result<Reply, ToolError> {
         let request = &self.inner.request;
         let Some(session) = &request.session else { return Err(self.cannot(&question)) };
-        let answer = session.ask(&request.outlet, question.method, question.params.clone()).await;
+        let answer = session.ask(&request.sender, &question.0).await;
         let answer = answer.map_err(|why| ToolError::of(ErrorKind::Cancelled, why))?;
         let answer = answer.map_err(|error| {
             ToolError::new(format!("the client refused to answer: {}", text::clip(&error.message, 1000)))
@@ -157,13 +169,13 @@ impl Peer {
         Ok(Reply(answer))
     }
 
-    /// Gives what was answered already, or notes what must be.
+    /// Returns the answers of earlier rounds, or records the questions that are open.
     fn ask_in_rounds(&self, questions: Vec<(String, Question)>) -> Result<Vec<Reply>, ToolError> {
         let mut asking = self.asking();
         let mut replies = Vec::new();
         let mut missing = Vec::new();
         for (key, question) in questions {
-            match asking.rounds.answers.get(&key) {
+            match asking.sealed.answers.get(&key) {
                 Some(answer) if question.fits(answer) => replies.push(Reply(answer.clone())),
                 // An answer that does not fit is asked for again.
                 _ => missing.push((key, question)),
@@ -182,15 +194,15 @@ impl Peer {
         Err(error)
     }
 
-    /// Says that the client cannot do what the call needs.
+    /// The error of a call that needs more than the client can do.
     fn cannot(&self, question: &Question) -> ToolError {
         if !self.can_be_asked() {
             return ToolError::new("the client cannot be asked: it takes no `text/event-stream`");
         }
-        let message = format!("the client does not offer `{}`", question.capability);
+        let message = format!("the client does not offer `{}`", question.0.capability());
         if self.inner.request.era.is_stateless() {
             let mut error = RpcError::new(MISSING_CAPABILITY, message.clone());
-            error.data = Some(json!({"requiredCapabilities": {question.capability: {}}}));
+            error.data = Some(json!({"requiredCapabilities": {question.0.capability(): {}}}));
             self.asking().refusal = Some(error);
         }
         ToolError::new(message)
@@ -203,12 +215,12 @@ impl Peer {
         ToolError::new(message)
     }
 
-    /// Tells the client something for its log. It is only sent to clients that want messages of that level.
+    /// Sends a log message to the client, if it wants messages of that level.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
         self.log_as("toolwright", level, data.into());
     }
 
-    /// The same in another's name.
+    /// The same under the name of another logger.
     pub(crate) fn log_as(&self, logger: &str, level: LogLevel, data: Value) {
         let request = &self.inner.request;
         let least = match &request.session {
@@ -216,40 +228,42 @@ impl Peer {
             None => request.log_level,
         };
         if least.is_some_and(|least| level >= least) {
-            let params = json!({"level": level.as_str(), "logger": logger, "data": data});
-            request.outlet.try_send(jsonrpc::notification("notifications/message", params));
+            let params = LogMessageParams { level: Some(level), logger: Some(logger.to_owned()), data };
+            request.sender.try_notify(&ServerNotification::LogMessage(params));
         }
     }
 
-    /// Closes the stream the answer would come on. The call goes on, and a client over HTTP comes back for the answer.
+    /// Closes the stream the answer would come on. The call goes on, and a client over HTTP comes back for
+    /// the answer.
     pub fn hang_up(&self) {
-        self.inner.request.outlet.hang_up.cancel();
+        self.inner.request.sender.hang_up.cancel();
     }
 
     pub(super) fn goes_on_as(&self, task: Arc<Task>) {
         self.asking().task = Some(task);
     }
 
-    /// What the request is answered with in place of the result, when something is missing.
-    pub(super) fn instead(
-        &self,
-        key: &StateKey,
-        what: (&str, &str, &Value),
-    ) -> Option<Result<Value, RpcError>> {
+    /// True when the call goes on as a task.
+    pub(super) fn is_task(&self) -> bool {
+        self.asking().task.is_some()
+    }
+
+    /// The response in place of the result, when something is missing.
+    pub(super) fn instead(&self, key: &StateKey, binding: Binding<'_>) -> Option<Response> {
         let mut asking = self.asking();
         if let Some(refusal) = asking.refusal.take() {
-            return Some(Err(refusal));
+            return Some(refusal.into());
         }
         if asking.open.is_empty() {
             return None;
         }
-        asking.rounds.bind(&self.inner.request, what);
-        let requests: Map<String, Value> =
+        asking.sealed.bind(&self.inner.request, binding);
+        let input_requests: Map<String, Value> =
             std::mem::take(&mut asking.open).into_iter().map(|(key, asked)| (key, asked.to_wire())).collect();
-        let mut answers = std::mem::take(&mut asking.rounds.answers);
-        answers.retain(|key, _| !requests.contains_key(key));
-        let state = asking.rounds.seal(key, answers);
-        Some(Ok(json!({"resultType": "input_required", "inputRequests": requests, "requestState": state})))
+        let mut answers = std::mem::take(&mut asking.sealed.answers);
+        answers.retain(|key, _| !input_requests.contains_key(key));
+        let request_state = Some(asking.sealed.seal(key, answers).into());
+        Some(ResultBody::InputRequired(InputRequired { input_requests, request_state }).into())
     }
 }
 
@@ -259,49 +273,45 @@ impl std::fmt::Debug for Peer {
     }
 }
 
-/// Something a client can be asked.
+/// A question to a client.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
-    method: &'static str,
-    capability: &'static str,
-    params: Value,
-}
+pub struct Question(ServerRequest);
 
 impl Question {
     /// Asks the person for something. The schema is a flat object of plain values.
     pub fn elicit(message: impl Into<String>, schema: Value) -> Self {
-        let params = json!({"message": message.into(), "requestedSchema": schema});
-        Question { method: "elicitation/create", capability: "elicitation", params }
+        let (message, requested_schema) = (message.into(), schema);
+        Question(ServerRequest::Elicit(ElicitParams::Form { message, requested_schema }))
     }
 
     /// Asks the person to open a page. The id is the server's own name for this.
     pub(crate) fn open_page(message: String, url: String, id: &str) -> Self {
-        let params = json!({"mode": "url", "message": message, "url": url, "elicitationId": id});
-        Question { method: "elicitation/create", capability: "elicitation", params }
-    }
-
-    fn is_page(&self) -> bool {
-        self.params.get("mode").is_some_and(|mode| mode == "url")
+        let (mode, elicitation_id) = (PageMode::Url, id.to_owned());
+        Question(ServerRequest::Elicit(ElicitParams::Page { mode, message, url, elicitation_id }))
     }
 
     /// Asks the client's model what these parameters of the protocol say.
-    pub(crate) fn sample_as(params: Map<String, Value>) -> Self {
-        Question { method: "sampling/createMessage", capability: "sampling", params: params.into() }
+    pub(crate) fn sample_as(params: SampleParams) -> Self {
+        Question(ServerRequest::Sample(params))
     }
 
     /// Asks the client's model.
     pub fn sample(prompt: impl Into<String>, max_tokens: u32) -> Self {
         let message = json!({"role": "user", "content": {"type": "text", "text": prompt.into()}});
-        let params = json!({"messages": [message], "maxTokens": max_tokens});
-        Question { method: "sampling/createMessage", capability: "sampling", params }
+        let max_tokens = max_tokens.into();
+        Question(ServerRequest::Sample(SampleParams {
+            messages: vec![message],
+            max_tokens,
+            ..SampleParams::default()
+        }))
     }
 
-    /// Asks which folders the client works in.
+    /// Asks for the folders in which the client works.
     pub fn roots() -> Self {
-        Question { method: "roots/list", capability: "roots", params: json!({}) }
+        Question(ServerRequest::ListRoots(Empty {}))
     }
 
-    /// A key for [`Peer::ask`] that tells what is asked: another question has another one.
+    /// A key for [`Peer::ask`]: equal for equal questions only.
     pub fn key(&self) -> String {
         let mut asked = self.to_wire();
         if let Some(Value::Object(params)) = asked.get_mut("params") {
@@ -312,32 +322,35 @@ impl Question {
     }
 
     pub(super) fn to_wire(&self) -> Value {
-        json!({"method": self.method, "params": self.params})
+        serde_json::to_value(&self.0).unwrap_or_default()
     }
 
     /// Whether this is an answer to the question.
     pub(super) fn fits(&self, answer: &Value) -> bool {
-        match self.capability {
-            "elicitation" => match answer.get("action").and_then(Value::as_str) {
-                Some("decline" | "cancel") => true,
-                Some("accept") if self.is_page() => true,
-                Some("accept") => {
-                    let content = answer.get("content").filter(|content| content.is_object());
-                    let schema = self.params.get("requestedSchema").map(Schema::compile_any);
-                    match (content, schema) {
-                        (Some(content), Some(Ok(schema))) => schema.problems(content).is_empty(),
-                        (content, _) => content.is_some(),
-                    }
+        // A list would be taken for the members in their order.
+        if !answer.is_object() {
+            return false;
+        }
+        match &self.0 {
+            ServerRequest::Elicit(asked) => match (ElicitResult::deserialize(answer), asked) {
+                (Ok(ElicitResult { action: ElicitAction::Decline | ElicitAction::Cancel, .. }), _)
+                | (Ok(_), ElicitParams::Page { .. }) => true,
+                (Ok(ElicitResult { content, .. }), ElicitParams::Form { requested_schema, .. }) => {
+                    // An empty form may be accepted without content.
+                    let content = Value::Object(content.unwrap_or_default());
+                    Schema::compile_any(requested_schema)
+                        .map_or(true, |schema| schema.problems(&content).is_empty())
                 }
-                _ => false,
+                (Err(_), _) => false,
             },
-            "sampling" => answer.get("content").is_some_and(|said| said.is_object() || said.is_array()),
-            _ => answer.get("roots").is_some_and(Value::is_array),
+            ServerRequest::Sample(_) => SampleResult::deserialize(answer)
+                .is_ok_and(|answer| answer.content.is_object() || answer.content.is_array()),
+            ServerRequest::ListRoots(_) => RootsResult::deserialize(answer).is_ok(),
         }
     }
 }
 
-/// What a client answered.
+/// The answer of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply(pub(super) Value);
 
@@ -347,13 +360,23 @@ impl Reply {
         &self.0
     }
 
-    /// What the person filled in; `None` when they declined.
+    /// The protocol's word for what the user did: `accept`, `decline` or `cancel`.
+    pub(super) fn action(&self) -> &str {
+        self.0.get("action").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// True when the user accepted, unless the content says `allow: false`, as an older form had it.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.action() == "accept" && self.0.pointer("/content/allow") != Some(&Value::Bool(false))
+    }
+
+    /// The form as the person filled it in; `None` when they declined.
     pub fn accepted(&self) -> Option<&Map<String, Value>> {
         let accepted = self.0.get("action").and_then(Value::as_str) == Some("accept");
         self.0.get("content").and_then(Value::as_object).filter(|_| accepted)
     }
 
-    /// What the model said.
+    /// The text of the model.
     pub fn text(&self) -> String {
         let said = match self.0.get("content") {
             Some(Value::Array(blocks)) => blocks.as_slice(),
@@ -365,55 +388,8 @@ impl Reply {
     }
 }
 
-/// How important a log message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// For those who look for a fault.
-    Debug,
-    /// As expected.
-    Info,
-    /// As expected, and worth knowing.
-    Notice,
-    /// Something may be wrong.
-    Warning,
-    /// Something failed.
-    Error,
-    /// Something important failed.
-    Critical,
-    /// Somebody must act now.
-    Alert,
-    /// Nothing works.
-    Emergency,
-}
-
-impl LogLevel {
-    const ALL: [(LogLevel, &'static str); 8] = [
-        (LogLevel::Debug, "debug"),
-        (LogLevel::Info, "info"),
-        (LogLevel::Notice, "notice"),
-        (LogLevel::Warning, "warning"),
-        (LogLevel::Error, "error"),
-        (LogLevel::Critical, "critical"),
-        (LogLevel::Alert, "alert"),
-        (LogLevel::Emergency, "emergency"),
-    ];
-
-    /// The protocol's word for it.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(level, _)| *level == self).map_or("info", |(_, word)| word)
-    }
-
-    /// The level of that name.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == word).map(|(level, _)| *level)
-    }
-
-    pub(super) fn from_number(number: u8) -> Self {
-        Self::ALL.get(usize::from(number)).map_or(LogLevel::Info, |(level, _)| *level)
-    }
-}
-
-/// The name of a question: an answer to another one, even one made to look alike, is never taken for its answer.
+/// The name of a question: an answer to another one, even one made to look alike, is never taken for its
+/// answer.
 pub(super) fn key_of(kind: &str, what: &str) -> String {
     let hash = Sha256::digest(what.as_bytes());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

@@ -7,7 +7,8 @@ use toolwright_core::{
     text,
 };
 
-use super::peer::{LogLevel, Peer, Question, key_of};
+use super::peer::{Peer, Question, key_of};
+use crate::protocol::LogLevel;
 
 /// The person at whichever client made the call. A client that cannot ask anybody refuses calls that need approval, and cancels
 /// forms.
@@ -39,31 +40,32 @@ impl ClientPerson {
         let call = request.call;
         let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
         let Some(peer) = Peer::of_requester(&request.requester) else {
-            return refused("there is nobody to ask");
+            return refused("no MCP client made the call that could be asked");
         };
         if !request.offers(Choice::Approve) {
-            return refused("the policy does not let the person at the client grant it");
+            return refused("the policy does not let the client's user grant it");
         }
         let arguments = canonical_json(&call.arguments);
-        let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         let shown = shown_arguments(&call.arguments);
-        let question = Question::elicit(
-            format!("Allow the tool `{}` to run with {shown}?{reason}", call.name),
-            json!({
-                "type": "object",
-                "properties": {"allow": {"type": "boolean", "title": "Allow this call", "default": false}},
-                "required": ["allow"]
-            }),
-        );
+        let reason = request.reason.as_ref().map(|reason| format!("\nReason: {reason}")).unwrap_or_default();
+        let message = format!("Allow `{}`?\nArguments: {shown}{reason}", call.name);
+        // An empty form: accepting it is the answer. A box to tick would be missed, and the call refused.
+        let question = Question::elicit(message, json!({"type": "object", "properties": {}}));
         if !peer.can_answer(&question) {
-            return refused("the client cannot ask anybody");
+            return refused(
+                "the client cannot ask its user; allow the call with `--policy FILE` or `policy:`",
+            );
         }
         let key = key_of("approve", &format!("{}\n{arguments}", call.name));
         match peer.ask(&key, question).await {
-            Ok(reply) if reply.accepted().and_then(|said| said.get("allow")) == Some(&json!(true)) => {
-                Decision::Approve
-            }
-            Ok(_) => Decision::reject("the person at the client did not allow this call"),
+            Ok(reply) if reply.is_accepted() => Decision::Approve,
+            // Some clients answer by themselves, without a user.
+            Ok(reply) => Decision::reject(format!(
+                "the client answered `{}` when asked whether to allow `{}`; where no user can be asked, allow the \
+                 call with `--policy FILE` or `policy:`",
+                reply.action(),
+                call.name
+            )),
             Err(error) => Decision::reject(error.message().to_owned()),
         }
     }
@@ -121,8 +123,8 @@ fn shown_arguments(arguments: &Value) -> String {
     arguments.iter().map(one).collect()
 }
 
-/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is between, and a hash of
-/// the whole: the end of a command may be what it is about.
+/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is
+/// between, and a hash of the whole: the end of a command may be what it is about.
 fn shown(value: &str) -> String {
     const WHOLE: usize = 2000;
     const HEAD: usize = 1000;
@@ -158,7 +160,7 @@ mod tests {
         let (one, other) = (with("a"), with("b"));
         assert!(one.contains("echo xxx") && one.contains("; rm -rf ~\"\n- z: \"seen\""), "{one}");
         assert!(one.contains(" [3518 of 5018 bytes are not shown; sha256 ") && one.len() < 2000, "{one}");
-        // What is not shown makes a difference all the same.
+        // The part that is not shown makes a difference too.
         assert_ne!(one, other);
     }
 }

@@ -1,4 +1,4 @@
-//! One client over two streams: a message per line, in either era.
+//! One client over two streams: one message per line, in either era.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -7,17 +7,20 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
-use super::answer::introduction;
+use super::response::Response;
 use super::session::{Session, UnderWay};
-use super::{Audience, CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
-use crate::jsonrpc::{self, BUSY, INTERNAL_ERROR, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
-use crate::protocol::{LATEST_SESSION_VERSION, VERSION_KEY};
+use super::{Audience, CANCEL_GRACE, ClientSender, Era, Inner, Request, hub};
+use crate::jsonrpc::{self, BUSY, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
+use crate::protocol::{ClientNotification, ClientRequest, LATEST_SESSION_VERSION, RequestMeta};
 use crate::transport::lines::{Beside, Line, LineReader, write_lines_and};
 
+/// Serves one client. When it has closed its side, calls may go on for a while, unless `reader_gone` says
+/// that nobody reads their answers.
 pub(super) async fn serve(
     server: &Arc<Inner>,
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
+    reader_gone: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let (out, lines) = mpsc::channel(256);
     // Reading and writing share one task, so that an answer goes out without waking another thread.
@@ -25,9 +28,9 @@ pub(super) async fn serve(
     let mut writer = std::pin::pin!(write_lines_and(lines, &beside, output));
     let session = Arc::new(Session::new());
     let _end = session.ended.clone().drop_guard();
-    let telling = {
+    let announcing = {
         let (changes, session, out) = (server.hub.subscribe(), session.clone(), out.clone());
-        tokio::spawn(async move { hub::tell_session(changes, &session, &out).await })
+        tokio::spawn(async move { hub::announce_to_session(changes, &session, &out).await })
     };
     let pipe = Pipe { server: server.clone(), session: session.clone(), out, beside: &beside };
     let read = tokio::select! {
@@ -37,16 +40,20 @@ pub(super) async fn serve(
         // The client no longer reads, so nobody waits for the calls either.
         written = &mut writer => return written,
     };
-    // What was asked is answered by nobody: whoever waits for that need not wait for the calls to be stopped.
+    // No question is answered any more, so nobody needs to wait for that until the calls are stopped.
     session.silent.cancel();
     let ending = async {
-        if tokio::time::timeout(server.drain, session.idle()).await.is_err() {
-            session.ended.cancel();
+        let finished = tokio::select! {
+            idle = tokio::time::timeout(server.drain, session.idle()) => idle.is_ok(),
+            // The client has died: nobody can read the answers.
+            () = reader_gone => false,
+        };
+        session.ended.cancel();
+        if !finished {
             let _ = tokio::time::timeout(CANCEL_GRACE * 2, session.idle()).await;
         }
-        session.ended.cancel();
-        // It may be in the middle of telling a client that does not read.
-        telling.abort();
+        // It may be blocked on a client that does not read.
+        announcing.abort();
         drop(pipe);
     };
     tokio::select! {
@@ -80,12 +87,12 @@ impl Pipe<'_> {
                 }
             };
             let reply = match message {
-                // A client that waits for each answer gets it without a detour; one that sends many requests gets
-                // them worked on side by side.
+                // A client that waits for each answer gets it without a detour; one that sends many requests
+                // gets them worked on side by side.
                 Ok(message) => self.take(message, !lines.has_more()).await,
                 Err(malformed) => {
                     let error = RpcError::new(malformed.code, malformed.problem);
-                    Some(jsonrpc::response(malformed.id.as_ref(), Err(error)))
+                    Some(jsonrpc::error(malformed.id.as_ref(), &error))
                 }
             };
             let Some(reply) = reply else { continue };
@@ -102,21 +109,18 @@ impl Pipe<'_> {
         }
     }
 
-    /// Deals with one message; what takes time goes on by itself.
+    /// Handles one message; what takes time goes on by itself.
     async fn take(&self, message: Message, at_once: bool) -> Option<Vec<u8>> {
         match message {
-            Message::Request { id, method, params } => {
-                let outcome = match self.begin(&id, &method, &params) {
-                    Ok(Begun::Answered(result)) => Ok(result),
-                    Ok(Begun::Request(request, under_way)) => {
-                        return self.work(*request, under_way, method, params, at_once).await;
-                    }
-                    Err(error) => Err(error),
-                };
-                Some(jsonrpc::response(Some(&id), outcome))
-            }
+            Message::Request { id, method, params } => match self.begin(&id, &method, params) {
+                Ok(Begun::Answered(response)) => response.into_line(&id),
+                Ok(Begun::Request(request, under_way, call)) => {
+                    self.work(*request, under_way, *call, at_once).await
+                }
+                Err(error) => Some(jsonrpc::error(Some(&id), &error)),
+            },
             Message::Notification { method, params } => {
-                self.session.notified(&method, &params);
+                self.session.notified(ClientNotification::read(&method, params));
                 None
             }
             Message::Response { id, outcome } => {
@@ -131,48 +135,53 @@ impl Pipe<'_> {
         &self,
         request: Request,
         under_way: UnderWay,
-        method: String,
-        params: Value,
+        call: ClientRequest,
         at_once: bool,
     ) -> Option<Vec<u8>> {
         let id = request.id.clone();
-        let mut work = Box::pin(self.server.clone().answer(request, method, params));
+        let mut work = Box::pin(self.server.clone().answer(request, call));
         if at_once {
             let first = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-            if let Poll::Ready(outcome) = first {
-                return reply(&id, outcome);
+            if let Poll::Ready(response) = first {
+                return response.into_line(&id);
             }
         }
         let (out, session) = (self.out.clone(), self.session.clone());
         tokio::spawn(async move {
             let _under_way = under_way;
-            let outcome = tokio::select! {
+            let response = tokio::select! {
                 biased;
-                outcome = work => outcome,
+                response = work => response,
                 // Not everything that is asked for can be stopped.
-                () = given_up(&session) => None,
+                () = given_up(&session) => Response::Cancelled,
             };
-            // Who cancelled a call wants no answer; who closed its side may still read.
-            let outcome = outcome.or_else(|| {
-                let problem = "the call was stopped: the client closed its side, and it took too long";
-                session.ended.is_cancelled().then(|| Err(RpcError::new(BUSY, problem)))
+            // A cancelled call gets no answer; a client that closed its side may still read one.
+            let response = response.or_else(|| match session.ended.is_cancelled() {
+                true => {
+                    let problem =
+                        "the call was stopped: the client closed its side, and the call took too long";
+                    RpcError::new(BUSY, problem).into()
+                }
+                false => Response::Cancelled,
             });
-            if let Some(reply) = reply(&id, outcome) {
-                let _ = out.send(reply).await;
+            if let Some(line) = response.into_line(&id) {
+                let _ = out.send(line).await;
             }
         });
         None
     }
 
-    /// Finds out in which era a request is made.
-    fn begin(&self, id: &Id, method: &str, params: &Value) -> Result<Begun, RpcError> {
-        let stateless = params.get("_meta").is_some_and(|meta| meta.get(VERSION_KEY).is_some());
+    /// Finds out in which era a request is made, and reads it.
+    fn begin(&self, id: &Id, method: &str, mut params: Value) -> Result<Begun, RpcError> {
+        let mut meta = RequestMeta::take(&mut params);
+        let stateless = meta.version.is_some();
         if method == "initialize" && !stateless {
-            return self.session.initialize(&self.server, params).map(Begun::Answered);
+            let result = self.session.initialize(&self.server, params)?;
+            return Ok(Begun::Answered(result.into()));
         }
         let (era, capabilities, log_level, session) = if stateless {
-            let said = introduction(params)?;
-            (Era::STATELESS, said.capabilities, said.log_level, None)
+            let capabilities = Arc::new(meta.introduction()?);
+            (Era::STATELESS, capabilities, meta.log_level, None)
         } else {
             match self.session.agreed() {
                 Some(agreed) => {
@@ -183,21 +192,23 @@ impl Pipe<'_> {
                     let era = Era { version: LATEST_SESSION_VERSION };
                     (era, Arc::default(), None, Some(self.session.clone()))
                 }
-                None => return Err(RpcError::new(INVALID_REQUEST, "the session begins with `initialize`")),
+                None => return Err(RpcError::new(INVALID_REQUEST, "a session must begin with `initialize`")),
             }
         };
         let under_way = self.session.enter(id, self.server.max_calls)?;
+        let call = self.server.read(era, method, params)?;
         let request = Request {
             id: id.clone(),
             era,
             capabilities,
             log_level,
+            progress_token: meta.progress_token,
             session,
-            outlet: Outlet::new(self.out.clone(), Audience::Connected),
+            sender: ClientSender::new(self.out.clone(), Audience::Connected),
             cancel: under_way.cancel.clone(),
             subject: "".into(),
         };
-        Ok(Begun::Request(Box::new(request), under_way))
+        Ok(Begun::Request(Box::new(request), under_way, Box::new(call)))
     }
 }
 
@@ -208,17 +219,6 @@ async fn given_up(session: &Session) {
 }
 
 enum Begun {
-    Answered(Value),
-    Request(Box<Request>, UnderWay),
-}
-
-/// The line that answers a request; `None` when who asked wants no answer.
-pub(super) fn reply(id: &Id, outcome: Outcome) -> Option<Vec<u8>> {
-    let line = jsonrpc::response(Some(id), outcome?);
-    if line.len() <= jsonrpc::MAX_MESSAGE_BYTES {
-        return Some(line);
-    }
-    let most = jsonrpc::MAX_MESSAGE_BYTES;
-    let error = RpcError::new(INTERNAL_ERROR, format!("the result is larger than {most} bytes"));
-    Some(jsonrpc::response(Some(id), Err(error)))
+    Answered(Response),
+    Request(Box<Request>, UnderWay, Box<ClientRequest>),
 }

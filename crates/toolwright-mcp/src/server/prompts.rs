@@ -1,4 +1,5 @@
-//! Prompts made by tools: a prompt's arguments are a tool's parameters, and what the tool returns is what it says.
+//! Prompts made by tools: a prompt's arguments are a tool's parameters, and what the tool returns is what it
+//! says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,22 +7,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Map, Value};
 use toolwright_core::{BoxFuture, Content, Dispatch, ToolCall, ToolError, ToolSpec};
 
-use super::{Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Role};
+use super::{Peer, PromptMessage, PromptResult, Prompts};
+use crate::protocol::{Prompt, PromptArgument, Role};
 
 /// Counts the prompts that were made, so that each has an id of its own.
 static MADE: AtomicU64 = AtomicU64::new(1);
 
-/// Offers the tools of a run as prompts. Each is run like any other call: validated, approved, bounded, recorded.
+/// Offers the tools of a run as prompts. Each is run like any other call: validated, approved, bounded,
+/// recorded.
 ///
-/// A text is what the person says. A list of maps with `role` and `content` is a conversation; other blocks, such as
-/// images, are messages of the person.
+/// A text is what the person says. A list of maps with `role` and `content` is a conversation; other blocks,
+/// such as images, are messages of the person.
 #[derive(Clone)]
 pub struct ToolPrompts {
     dispatch: Arc<dyn Dispatch>,
 }
 
 impl ToolPrompts {
-    /// Offers the tools behind this door.
+    /// Offers the tools of a run as prompts.
     pub fn new(dispatch: Arc<dyn Dispatch>) -> Self {
         ToolPrompts { dispatch }
     }

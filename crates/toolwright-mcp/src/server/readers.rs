@@ -1,11 +1,11 @@
-//! Who reads a stream of messages. A client over HTTP may lose its connection and come back, so that nobody reads means
-//! something only after a while.
+//! Counts the readers of a stream of messages. A client over HTTP may lose its connection and come back, so a
+//! stream without readers is abandoned only after a while.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Counts those who read a stream. Cloning is cheap; clones count together.
+/// The readers of a stream. Cloning is cheap; clones count together.
 #[derive(Clone)]
 pub(super) struct Readers {
     count: watch::Sender<usize>,
@@ -18,7 +18,7 @@ impl Readers {
         Readers { count: watch::Sender::new(0), patience }
     }
 
-    /// Counts one more until the guard is gone.
+    /// Counts one more until the guard is dropped.
     pub(super) fn enter(&self) -> Reading {
         self.count.send_modify(|count| *count += 1);
         Reading(self.count.clone())
@@ -37,7 +37,7 @@ impl Readers {
     }
 }
 
-/// Somebody who reads.
+/// One reader, until it is dropped.
 pub(super) struct Reading(watch::Sender<usize>);
 
 impl Drop for Reading {

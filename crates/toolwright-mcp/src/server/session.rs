@@ -1,23 +1,25 @@
-//! One client in the era of sessions: what was agreed on, what is under way, and what the server asked it.
+//! One client in the era of sessions: the agreed revision, the requests under way, and the questions of the
+//! server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use toolwright_core::CancelToken;
 
 use super::watch::Watch;
-use super::{Inner, LogLevel, Outlet};
+use super::{ClientSender, Inner};
 use crate::jsonrpc::{self, INVALID_PARAMS, INVALID_REQUEST, Id, RpcError};
-use crate::protocol::{LATEST_SESSION_VERSION, SESSION_VERSIONS};
+use crate::protocol::{
+    ClientCapabilities, ClientNotification, InitializeParams, InitializeResult, LATEST_SESSION_VERSION,
+    LogLevel, ResultBody, SESSION_VERSIONS, ServerRequest,
+};
+use crate::sync::lock;
 
 /// How many resources one client may watch.
 const MAX_SUBSCRIPTIONS: usize = 1000;
-
-/// The most a client may say about what it can do: it is kept as long as the session.
-const MAX_CAPABILITIES: usize = 64 * 1024;
 
 pub(super) struct Session {
     agreed: OnceLock<Agreed>,
@@ -25,7 +27,7 @@ pub(super) struct Session {
     calls: Mutex<HashMap<Id, CancelToken>>,
     /// Fires when the client is gone.
     pub(super) ended: CancelToken,
-    /// Fires when the client can answer nothing any more: it closed its side, or is gone.
+    /// Fires when the client can no longer answer questions: it closed its side, or is gone.
     pub(super) silent: CancelToken,
     asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>>,
     next_question: AtomicI64,
@@ -33,10 +35,10 @@ pub(super) struct Session {
     watched: Mutex<HashMap<String, Watch>>,
 }
 
-/// What `initialize` settled.
+/// The outcome of `initialize`.
 pub(super) struct Agreed {
     pub(super) version: &'static str,
-    pub(super) capabilities: Arc<Value>,
+    pub(super) capabilities: Arc<ClientCapabilities>,
 }
 
 impl Session {
@@ -58,31 +60,20 @@ impl Session {
         self.agreed.get()
     }
 
-    /// Begins the session.
-    pub(super) fn initialize(&self, server: &Inner, params: &Value) -> Result<Value, RpcError> {
-        let Some(wanted) = params.get("protocolVersion").and_then(Value::as_str) else {
-            return Err(RpcError::new(INVALID_PARAMS, "`protocolVersion` is missing"));
-        };
+    /// Begins the session, once.
+    pub(super) fn initialize(&self, server: &Inner, params: Value) -> Result<ResultBody, RpcError> {
+        let InitializeParams { protocol_version: wanted, capabilities, .. } = InitializeParams::read(params)?;
         let version =
             SESSION_VERSIONS.into_iter().find(|known| *known == wanted).unwrap_or(LATEST_SESSION_VERSION);
-        let capabilities = params.get("capabilities").filter(|said| said.is_object()).cloned();
-        if capabilities.as_ref().is_some_and(|said| said.to_string().len() > MAX_CAPABILITIES) {
-            let problem = format!("`capabilities` has more than {MAX_CAPABILITIES} bytes");
-            return Err(RpcError::new(INVALID_PARAMS, problem));
+        if self.agreed.set(Agreed { version, capabilities: Arc::new(capabilities) }).is_err() {
+            return Err(RpcError::new(INVALID_REQUEST, "the session is already initialized"));
         }
-        let agreed = Agreed { version, capabilities: Arc::new(capabilities.unwrap_or_else(|| json!({}))) };
-        if self.agreed.set(agreed).is_err() {
-            return Err(RpcError::new(INVALID_REQUEST, "the session has begun already"));
-        }
-        let mut result = json!({
-            "protocolVersion": version,
-            "capabilities": server.capabilities(super::Era { version }),
-            "serverInfo": server.info
-        });
-        if let (Value::Object(members), Some(text)) = (&mut result, &server.instructions) {
-            members.insert("instructions".to_owned(), json!(text));
-        }
-        Ok(result)
+        Ok(ResultBody::Initialize(InitializeResult {
+            protocol_version: version.to_owned(),
+            capabilities: server.capabilities(super::Era { version }),
+            server_info: server.info.clone(),
+            instructions: server.instructions.clone(),
+        }))
     }
 
     pub(super) fn log_level(&self) -> LogLevel {
@@ -123,14 +114,14 @@ impl Session {
     }
 
     fn watched(&self) -> MutexGuard<'_, HashMap<String, Watch>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watched)
     }
 
     pub(super) fn calls(&self) -> MutexGuard<'_, HashMap<Id, CancelToken>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls)
     }
 
-    /// Puts a request on the list of those under way, for as long as the guard lives.
+    /// Registers a request as under way, for as long as the guard lives.
     pub(super) fn enter(self: &Arc<Self>, id: &Id, most: usize) -> Result<UnderWay, RpcError> {
         let mut calls = self.calls();
         if calls.contains_key(id) {
@@ -144,39 +135,37 @@ impl Session {
         Ok(UnderWay { session: self.clone(), id: id.clone(), cancel })
     }
 
-    /// Takes what the client sends besides requests.
-    pub(super) fn notified(&self, method: &str, params: &Value) {
-        if method == "notifications/cancelled" {
-            let id = params.get("requestId").and_then(|id| serde_json::from_value(id.clone()).ok());
-            let call = id.and_then(|id: Id| self.calls().get(&id).cloned());
+    /// Acts on a notification of the client.
+    pub(super) fn notified(&self, notification: Option<ClientNotification>) {
+        if let Some(ClientNotification::Cancelled(params)) = notification {
+            let call = self.calls().get(&params.request_id).cloned();
             if let Some(call) = call {
                 call.cancel();
             }
         }
     }
 
-    /// Asks the client something, and waits for its answer as long as somebody reads the question: a person may think about
-    /// it for hours, but a client that crashed would be waited for just as long.
+    /// Asks the client something, and waits for its answer as long as the question has a reader: a person may
+    /// think about it for hours, but a client that crashed would be waited for just as long.
     pub(super) async fn ask(
         &self,
-        outlet: &Outlet,
-        method: &str,
-        params: Value,
+        sender: &ClientSender,
+        question: &ServerRequest,
     ) -> Result<Result<Value, RpcError>, &'static str> {
         let id = self.next_question.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         self.asked().insert(id, reply);
         let _forget = Asked { session: self, id };
-        let message = jsonrpc::request(&Id::Number(id), method, params);
-        outlet.messages.send(message).await.map_err(|_| "the client has gone")?;
+        let message = jsonrpc::request(&Id::Number(id), question.method(), &question.params());
+        sender.messages.send(message).await.map_err(|_| "the client has gone")?;
         tokio::select! {
             answer = answer => answer.map_err(|_| "the client has gone"),
             () = self.silent.cancelled() => Err("the client has gone"),
-            () = outlet.abandoned() => Err("the client has gone"),
+            () = sender.abandoned() => Err("the client has gone"),
         }
     }
 
-    /// Hands an answer of the client to who asked; an answer to nobody is dropped.
+    /// Delivers an answer of the client; one to no open question is dropped.
     pub(super) fn answered(&self, id: &Id, outcome: Result<Value, RpcError>) {
         let Id::Number(id) = id else { return };
         if let Some(waiting) = self.asked().remove(id) {
@@ -185,7 +174,7 @@ impl Session {
     }
 
     fn asked(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.asked)
     }
 
     /// Waits until nothing is under way.

@@ -1,9 +1,9 @@
-//! The tasks extension: calls that go on after their request was answered, and are looked at from time to time.
+//! The tasks extension: calls that go on after their request was answered, and are polled by their clients.
 //!
-//! Tasks live in this process. They are kept for an hour, and there is a bound on how many.
+//! Tasks live in this process. They are kept for an hour, and their number is bounded.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
@@ -11,16 +11,21 @@ use tokio::sync::oneshot;
 use toolwright_core::time::Civil;
 use toolwright_core::{CancelToken, ErrorKind, ToolError};
 
+use super::Request;
 use super::peer::{Question, Reply};
-use super::{Outcome, Request};
+use super::response::Response;
 use crate::jsonrpc::{INVALID_PARAMS, MISSING_CAPABILITY, RpcError};
-use crate::protocol::TASKS_EXTENSION;
+use crate::protocol::{
+    CreateTaskResult, DetailedTask, Empty, ResultBody, ResultMessage, TASKS_EXTENSION, TaskStatus,
+    UpdateTaskParams,
+};
 use crate::random::random_name;
+use crate::sync::lock;
 
 /// How long a task is kept.
 pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// How often a client should look.
+/// How often a client should poll.
 const POLL: Duration = Duration::from_millis(500);
 
 /// How many tasks are kept at once, and how many of one client.
@@ -63,7 +68,8 @@ struct State {
 
 enum Status {
     Working,
-    Done(Result<Value, RpcError>),
+    Completed(Box<ResultMessage>),
+    Failed(RpcError),
     Cancelled,
 }
 
@@ -74,7 +80,7 @@ struct Waiting {
 }
 
 impl Tasks {
-    /// A new task, known to its owner before anybody is told of it; `None` when there are too many.
+    /// A new task, which exists before its id is sent; `None` when there are too many.
     pub(super) fn create(&self, request: &Request) -> Option<Arc<Task>> {
         let mut tasks = self.tasks();
         let of_owner = |task: &Arc<Task>| task.owner == request.subject;
@@ -100,14 +106,15 @@ impl Tasks {
         Some(task)
     }
 
-    /// Forgets a task nobody was told of, because its call was answered directly.
+    /// Removes a task whose id was never sent, because its call was answered directly.
     pub(super) fn forget(&self, task: &Task) {
         self.tasks().remove(&task.id);
     }
 
-    /// Notes how the work of a task ended, and drops the oldest results when there are too many bytes of them.
-    pub(super) fn ended(&self, task: &Task, outcome: Outcome) {
-        task.ended(outcome);
+    /// Records how the work of a task ended, and drops the oldest results when there are too many bytes of
+    /// them.
+    pub(super) fn ended(&self, task: &Task, response: Response) {
+        task.ended(response);
         let mut tasks = self.tasks();
         let mut kept: usize = tasks.values().map(|task| task.bytes()).sum();
         while kept > MAX_BYTES {
@@ -116,9 +123,9 @@ impl Tasks {
         }
     }
 
-    /// The tasks that are not too old. Those that are end: their clients were told how long they may take.
+    /// The tasks that have not expired. Expired ones are stopped: their clients know their lifetime.
     fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Task>>> {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&self.0);
         tasks.retain(|_, task| {
             let lives = task.created.1.elapsed() < LIFETIME;
             if !lives {
@@ -129,29 +136,32 @@ impl Tasks {
         tasks
     }
 
-    /// Answers `tasks/get`, `tasks/update` and `tasks/cancel`.
-    pub(super) fn answer(&self, request: &Request, method: &str, params: &Value) -> Result<Value, RpcError> {
-        if !request.client_has_extension(TASKS_EXTENSION) {
+    /// Answers `tasks/get`.
+    pub(super) fn get(&self, request: &Request, id: &str) -> Result<ResultBody, RpcError> {
+        Ok(ResultBody::DetailedTask(self.of(request, id)?.detailed()))
+    }
+
+    /// Answers `tasks/update`.
+    pub(super) fn update(&self, request: &Request, params: UpdateTaskParams) -> Result<ResultBody, RpcError> {
+        let task = self.of(request, &params.task_id)?;
+        let problem = "`inputResponses` must be an object";
+        task.answered(&params.input_responses.ok_or_else(|| RpcError::new(INVALID_PARAMS, problem))?);
+        Ok(ResultBody::Empty(Empty {}))
+    }
+
+    /// Answers `tasks/cancel`.
+    pub(super) fn stop(&self, request: &Request, id: &str) -> Result<ResultBody, RpcError> {
+        self.of(request, id)?.stop();
+        Ok(ResultBody::Empty(Empty {}))
+    }
+
+    /// The task of that id, if it is the client's own: another client's does not exist for it.
+    fn of(&self, request: &Request, id: &str) -> Result<Arc<Task>, RpcError> {
+        if !request.knows_tasks() {
             return Err(needs_extension());
         }
-        let id = params.get("taskId").and_then(Value::as_str).unwrap_or_default();
-        // Another client's task is as good as none.
         let task = self.tasks().get(id).filter(|task| task.owner == request.subject).cloned();
-        let task = task.ok_or_else(|| RpcError::new(INVALID_PARAMS, "there is no such task"))?;
-        match method {
-            "tasks/get" => Ok(task.detailed()),
-            "tasks/update" => {
-                let Some(answers) = params.get("inputResponses").and_then(Value::as_object) else {
-                    return Err(RpcError::new(INVALID_PARAMS, "`inputResponses` must be an object"));
-                };
-                task.answered(answers);
-                Ok(json!({}))
-            }
-            _ => {
-                task.stop();
-                Ok(json!({}))
-            }
-        }
+        task.ok_or_else(|| RpcError::new(INVALID_PARAMS, "there is no such task"))
     }
 }
 
@@ -162,16 +172,16 @@ fn drop_oldest(tasks: &mut HashMap<String, Arc<Task>>, of: impl Fn(&Arc<Task>) -
     tasks.remove(&oldest)
 }
 
-/// The error for clients that do not know tasks.
+/// The error for clients without the tasks extension.
 pub(super) fn needs_extension() -> RpcError {
-    let mut error = RpcError::new(MISSING_CAPABILITY, "this needs a client that knows the tasks extension");
+    let mut error = RpcError::new(MISSING_CAPABILITY, "this needs a client with the tasks extension");
     error.data = Some(json!({"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}));
     error
 }
 
 impl Task {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn is_over(&self) -> bool {
@@ -183,74 +193,69 @@ impl Task {
     }
 
     /// The answer to the request that made the task.
-    pub(super) fn created(&self) -> Value {
-        let mut created = self.summary(&self.state());
-        created.insert("resultType".to_owned(), json!("task"));
-        created.into()
+    pub(super) fn created(&self) -> CreateTaskResult {
+        self.summary(&self.state())
     }
 
-    fn summary(&self, state: &State) -> Map<String, Value> {
+    fn summary(&self, state: &State) -> CreateTaskResult {
         let status = match &state.status {
-            Status::Working if !state.questions.is_empty() => "input_required",
-            Status::Working => "working",
-            Status::Done(Ok(_)) => "completed",
-            Status::Done(Err(_)) => "failed",
-            Status::Cancelled => "cancelled",
+            Status::Working if !state.questions.is_empty() => TaskStatus::InputRequired,
+            Status::Working => TaskStatus::Working,
+            Status::Completed(_) => TaskStatus::Completed,
+            Status::Failed(_) => TaskStatus::Failed,
+            Status::Cancelled => TaskStatus::Cancelled,
         };
-        Map::from_iter([
-            ("taskId".to_owned(), json!(self.id)),
-            ("status".to_owned(), json!(status)),
-            ("createdAt".to_owned(), json!(timestamp(self.created.0))),
-            ("lastUpdatedAt".to_owned(), json!(timestamp(state.updated))),
-            ("ttlMs".to_owned(), json!(u64::try_from(LIFETIME.as_millis()).unwrap_or(u64::MAX))),
-            ("pollIntervalMs".to_owned(), json!(u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX))),
-        ])
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        CreateTaskResult {
+            task_id: self.id.clone(),
+            status,
+            created_at: timestamp(self.created.0),
+            last_updated_at: timestamp(state.updated),
+            ttl_ms: millis(LIFETIME),
+            poll_interval_ms: millis(POLL),
+        }
     }
 
-    fn detailed(&self) -> Value {
+    fn detailed(&self) -> DetailedTask {
         let state = self.state();
-        let mut detailed = self.summary(&state);
+        let mut detailed =
+            DetailedTask { task: self.summary(&state), result: None, error: None, input_requests: None };
         match &state.status {
-            Status::Done(Ok(result)) => {
-                detailed.insert("result".to_owned(), result.clone());
-            }
-            Status::Done(Err(error)) => {
-                detailed.insert("error".to_owned(), json!(error));
-            }
+            Status::Completed(result) => detailed.result = Some(result.clone()),
+            Status::Failed(error) => detailed.error = Some(error.clone()),
             Status::Working if !state.questions.is_empty() => {
-                let requests: Map<String, Value> = state
-                    .questions
-                    .iter()
-                    .map(|waiting| (waiting.key.clone(), waiting.question.to_wire()))
-                    .collect();
-                detailed.insert("inputRequests".to_owned(), requests.into());
+                let requests = state.questions.iter();
+                let requests = requests.map(|waiting| (waiting.key.clone(), waiting.question.to_wire()));
+                detailed.input_requests = Some(requests.collect());
             }
             Status::Working | Status::Cancelled => {}
         }
-        detailed.into()
+        detailed
     }
 
-    /// Notes how the work ended. What was cancelled stays so.
-    fn ended(&self, outcome: Outcome) {
-        let bytes = match &outcome {
-            Some(Ok(result)) => result.to_string().len(),
-            _ => 0,
-        };
+    /// Records how the work ended. A cancelled task stays cancelled.
+    fn ended(&self, response: Response) {
         let mut state = self.state();
         if let Status::Working = state.status {
-            state.bytes = bytes;
-            state.status = outcome.map_or(Status::Cancelled, Status::Done);
+            state.status = match response {
+                Response::Result(result) => {
+                    state.bytes = serde_json::to_vec(&result).map_or(0, |bytes| bytes.len());
+                    Status::Completed(result)
+                }
+                Response::Error(error) => Status::Failed(error),
+                Response::Cancelled => Status::Cancelled,
+            };
             state.updated = SystemTime::now();
             state.questions.clear();
         }
     }
 
     fn stop(&self) {
-        self.ended(None);
+        self.ended(Response::Cancelled);
         self.cancel.cancel();
     }
 
-    /// Hands answers to those who wait for them. One that does not fit, or that nobody waits for, is passed over.
+    /// Delivers answers to the calls that wait for them. One that does not fit its question is ignored.
     fn answered(&self, answers: &Map<String, Value>) {
         let mut state = self.state();
         let (done, open) = std::mem::take(&mut state.questions).into_iter().partition(|waiting| {
@@ -265,7 +270,7 @@ impl Task {
         }
     }
 
-    /// Puts questions on the task, and waits until the client has answered them all.
+    /// Adds questions to the task, and waits until the client has answered them all.
     pub(super) async fn ask(&self, questions: Vec<(String, Question)>) -> Result<Vec<Reply>, ToolError> {
         let mut answers = Vec::new();
         {
@@ -297,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_in_utc() {
+    fn timestamps_are_in_utc() {
         let at = |seconds: u64| timestamp(UNIX_EPOCH + Duration::from_millis(seconds * 1000 + 7));
         assert_eq!(at(0), "1970-01-01T00:00:00.007Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00.007Z");

@@ -1,12 +1,13 @@
-//! Resources that somebody watches, and that the server itself looks at from time to time because nobody tells it when
-//! they change.
+//! Resources that somebody watches, and that the server itself looks at from time to time because nobody
+//! tells it when they change.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::{Changes, Inner, Resources, Watching};
 use crate::jsonrpc::{BUSY, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
+use crate::sync::lock;
 
 /// How often they are looked at.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ impl Inner {
             RpcError::new(code, "there is no such resource")
         };
         let looking = match &self.resources {
-            Some(resources) if resources.watching() == Watching::Looked => {
+            Some(resources) if resources.watching() == Watching::Polled => {
                 Some(self.watches.add(resources, &self.hub.changes(), uri, unknown)?)
             }
             _ => None,
@@ -55,7 +56,7 @@ impl Inner {
 
 impl Watches {
     fn looking(&self) -> MutexGuard<'_, Looking> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn add(

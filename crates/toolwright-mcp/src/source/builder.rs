@@ -1,26 +1,28 @@
-//! How a supervised server is described before it is started.
+//! The description of a supervised server, before it is started.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use toolwright_core::Patterns;
 
-use super::{Inner, LIST_PAUSE, McpServer, OnListed, Said, Seen, ServerState};
+use super::{
+    Inner, LIST_PAUSE, McpServer, Offer, OnListed, PinMode, Seen, ServerState, StderrTail, Timeouts,
+};
 use crate::client::{Answers, ClientOptions, OnLog, OnToolsChanged, Target};
 use crate::lock::LockedServer;
 
 /// How long a call may take, unless told otherwise.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What becomes of tools whose definition differs from what was approved.
+/// What happens to tools whose definition differs from the approved one.
 #[derive(Debug, Clone, Default)]
 pub enum Pinning {
-    /// What the server listed first is what counts for as long as the program runs. New tools are offered.
+    /// The first listing counts as approved for as long as the program runs. New tools are offered.
     #[default]
     FirstSeen,
-    /// Only what a lock approved is offered.
+    /// Only the tools that a lock approved are offered.
     Locked(LockedServer),
-    /// Whatever the server lists is offered.
+    /// Every listed tool is offered.
     Off,
 }
 
@@ -61,14 +63,15 @@ impl McpServerBuilder {
         }
     }
 
-    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names away.
+    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names
+    /// away.
     #[must_use]
     pub fn tools<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.patterns = Some(patterns.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Puts this before each name.
+    /// Sets a prefix for each name.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
@@ -89,38 +92,38 @@ impl McpServerBuilder {
         self
     }
 
-    /// What becomes of tools whose definition differs from what was approved.
+    /// Sets what happens to tools whose definition differs from the approved one.
     #[must_use]
     pub fn pinning(mut self, pinning: Pinning) -> Self {
         self.pinning = pinning;
         self
     }
 
-    /// Makes a server that does not start an error for the run. Otherwise its tools are missing, and its state says
-    /// why.
+    /// Makes a failed start an error of the run. Otherwise its tools are missing, and its state has the
+    /// reason.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`, `list_prompts`,
-    /// `get_prompt`.
+    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`,
+    /// `list_prompts`, `get_prompt`.
     #[must_use]
     pub fn reading_tools(mut self) -> Self {
         self.reading = true;
         self
     }
 
-    /// Believes what the server says of its tools' effects. Otherwise a tool that says it changes nothing is treated
-    /// like one that says nothing, because policies approve such tools unasked.
+    /// Believes the server's claims about its tools' effects. Otherwise a tool that claims to change nothing
+    /// is treated like one without claims, because policies approve read-only tools without asking.
     #[must_use]
     pub fn trust_annotations(mut self) -> Self {
         self.trusted = true;
         self
     }
 
-    /// Is told what the server writes for people: stderr and log messages, line by line.
+    /// Receives what the server writes for people: stderr and log messages, line by line.
     #[must_use]
     pub fn on_log(mut self, on_log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let on_log: OnLog = Arc::new(on_log);
@@ -128,22 +131,23 @@ impl McpServerBuilder {
         self
     }
 
-    /// Who answers what the server asks: a person, a model. Without this, nothing is offered to it.
+    /// Sets who answers the server's questions: a person, a model. Without this, no capability is offered to
+    /// it.
     #[must_use]
     pub fn answers(mut self, answers: Answers) -> Self {
         self.options.answers = answers;
         self
     }
 
-    /// Is told when the tools were listed again: the server said that they changed, or was started again. With this, tools that
-    /// changed are listed at once, and not only when they are next asked for.
+    /// Called when the tools were listed again: the server announced a change, or was started again. With
+    /// this, changed tools are listed at once, and not only when they are needed next.
     #[must_use]
     pub fn on_listed(mut self, on_listed: impl Fn(&ServerState) + Send + Sync + 'static) -> Self {
         self.on_listed = Some(Arc::new(on_listed));
         self
     }
 
-    /// How the session behaves.
+    /// Changes how the session behaves.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
         change(&mut self.options);
@@ -159,18 +163,18 @@ impl McpServerBuilder {
 
     /// The server; nothing is started yet.
     pub fn build(mut self) -> McpServer {
-        let (pins, strict_lock, pinned) = match self.pinning {
-            Pinning::FirstSeen => (LockedServer::default(), false, true),
-            Pinning::Locked(lock) => (lock, true, true),
-            Pinning::Off => (LockedServer::default(), false, false),
+        let (pins, pinning) = match self.pinning {
+            Pinning::FirstSeen => (LockedServer::default(), PinMode::FirstSeen),
+            Pinning::Locked(lock) => (lock, PinMode::Locked),
+            Pinning::Off => (LockedServer::default(), PinMode::Off),
         };
-        let said = Said::default();
-        let (kept, told) = (said.clone(), self.options.on_log.take());
-        let on_log = told.clone();
+        let stderr_tail = StderrTail::default();
+        let (tail, on_log) = (stderr_tail.clone(), self.options.on_log.take());
+        let listener = on_log.clone();
         self.options.on_log = Some(Arc::new(move |line| {
-            kept.add(line);
-            if let Some(told) = &told {
-                told(line);
+            tail.add(line);
+            if let Some(listener) = &listener {
+                listener(line);
             }
         }));
         let eager = self.on_listed.is_some();
@@ -181,19 +185,18 @@ impl McpServerBuilder {
                 on_tools_changed: eager.then(|| listing_soon(me.clone())),
                 ..self.options
             },
-            patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
-            prefix: self.prefix,
-            timeout: self.timeout,
-            timeouts: self.timeouts,
-            strict_lock,
-            pinned,
+            offer: Offer {
+                patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
+                prefix: self.prefix,
+                pinning,
+                trusted: self.trusted,
+                reading: self.reading,
+            },
+            timeouts: Timeouts { call: self.timeout, by_tool: self.timeouts, first_pause: self.first_pause },
             required: self.required,
-            trusted: self.trusted,
-            reading: self.reading,
-            first_pause: self.first_pause,
             on_log,
             on_listed: self.on_listed,
-            said,
+            stderr_tail,
             live: tokio::sync::Mutex::default(),
             seen: Mutex::new(Seen { pins, ..Seen::default() }),
         };
@@ -201,7 +204,7 @@ impl McpServerBuilder {
     }
 }
 
-/// Lists the tools of a server that said they changed, as often as it says so, with pauses.
+/// Lists the tools of a server whenever it announces a change, with pauses.
 fn listing_soon(server: Weak<Inner>) -> OnToolsChanged {
     Arc::new(move || {
         let server = server.clone();
@@ -209,7 +212,7 @@ fn listing_soon(server: Weak<Inner>) -> OnToolsChanged {
             loop {
                 tokio::time::sleep(LIST_PAUSE).await;
                 let Some(server) = server.upgrade() else { return };
-                // One that ended is started again by a call of it.
+                // A server that ended is started again by a call of it.
                 let there = server.seen().client.clone().filter(|client| client.closed().is_none());
                 let Some(client) = there else { return };
                 if !client.tools_changed() || server.session().await.is_err() {

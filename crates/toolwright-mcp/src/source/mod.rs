@@ -1,15 +1,15 @@
 //! A server under supervision, whose tools a run can use.
 //!
-//! The server is started when its tools are first asked for, shared by all calls, and started again with growing
-//! pauses after it ended. What a person, or the first listing, approved is what a model is told: a tool whose
-//! definition changed is suspended.
+//! The server is started when its tools are first asked for, shared by all calls, and started again with
+//! growing pauses after it ended. A model sees what a person, or the first listing, approved: a tool
+//! whose definition changed is suspended.
 
 mod builder;
 mod reading;
-mod said;
+mod stderr_tail;
 mod tool;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -19,21 +19,22 @@ use toolwright_core::{BoxFuture, Patterns, Tool as _, ToolError, ToolSource, Too
 
 pub use self::builder::{DEFAULT_CALL_TIMEOUT, McpServerBuilder, Pinning};
 
-use self::said::Said;
+use self::stderr_tail::StderrTail;
 use self::tool::McpTool;
 use crate::client::{Client, ClientOptions, Listing, OnLog, Target};
 use crate::error::{McpError, McpErrorKind};
 use crate::lock::{Identity, LockedServer, Suspension, fingerprint};
 use crate::protocol::ToolDefinition;
+use crate::sync::lock;
 
 /// The longest pause before a server is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A server that lived at least this long did not fail at the start.
+/// A server that ran at least this long did not fail at the start.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// A server that failed is left alone by who only wants to know its tools for so many times as long as the failure took, twice
-/// as long after each further one, up to the longest. A model would wait for it at every turn.
+/// After a failure, listing tools skips the server for so many times as long as the failure took, twice as
+/// long after each further one, up to the longest. Otherwise a model would wait for it at every turn.
 const REST: u32 = 10;
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
@@ -63,25 +64,54 @@ struct Inner {
     name: Arc<str>,
     target: Target,
     options: ClientOptions,
-    patterns: Patterns,
-    prefix: String,
-    timeout: Duration,
-    timeouts: Vec<(String, Duration)>,
-    strict_lock: bool,
-    pinned: bool,
+    offer: Offer,
+    timeouts: Timeouts,
+    /// Whether a run fails when the server does not start.
     required: bool,
-    trusted: bool,
-    reading: bool,
-    first_pause: Duration,
     on_log: Option<OnLog>,
     on_listed: Option<OnListed>,
-    said: Said,
+    stderr_tail: StderrTail,
     /// Held while a server is started or listed, so that this happens once.
     live: tokio::sync::Mutex<Live>,
     seen: Mutex<Seen>,
 }
 
-/// Is told of the server when its tools were listed again.
+/// Which of the server's tools are offered, and how.
+struct Offer {
+    patterns: Patterns,
+    prefix: String,
+    pinning: PinMode,
+    /// Whether claims about a tool's effects are believed.
+    trusted: bool,
+    /// Whether resources and prompts are offered as tools.
+    reading: bool,
+}
+
+/// What becomes of tools whose definition differs from the approved one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PinMode {
+    Off,
+    FirstSeen,
+    Locked,
+}
+
+/// How long calls and pauses take.
+struct Timeouts {
+    call: Duration,
+    /// For the tools that match; the first pattern counts.
+    by_tool: Vec<(String, Duration)>,
+    first_pause: Duration,
+}
+
+impl Timeouts {
+    /// How long a call of this tool may take.
+    fn of(&self, tool: &str) -> Duration {
+        let own = self.by_tool.iter().find(|(pattern, _)| toolwright_core::glob_match(pattern, tool));
+        own.map_or(self.call, |(_, timeout)| *timeout)
+    }
+}
+
+/// Receives the state of the server when its tools were listed again.
 type OnListed = Arc<dyn Fn(&ServerState) + Send + Sync>;
 
 /// The session, and what is remembered of earlier ones.
@@ -93,12 +123,12 @@ struct Live {
     retry_at: Option<Instant>,
 }
 
-/// What can be looked at without waiting.
+/// What can be read without waiting.
 #[derive(Default)]
 struct Seen {
     client: Option<Arc<Client>>,
     failure: Option<McpError>,
-    /// Until when nobody starts or lists it only to know its tools.
+    /// Until when it is not started or listed merely for its tools.
     rests_until: Option<Instant>,
     starts: u32,
     /// Counts the listings; 0 before the first.
@@ -112,7 +142,7 @@ struct Seen {
     left_out: Vec<(String, String)>,
 }
 
-/// What state a server is in.
+/// The state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerStatus {
     /// Not started yet.
@@ -121,12 +151,12 @@ pub enum ServerStatus {
     Started {
         /// Its process.
         pid: Option<u32>,
-        /// The revision that is spoken.
+        /// The revision in use.
         version: String,
     },
     /// Not running; it is started again when it is needed.
     Failed {
-        /// What happened.
+        /// The reason.
         why: String,
     },
 }
@@ -135,7 +165,7 @@ pub enum ServerStatus {
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
-    /// What state it is in.
+    /// Whether it runs.
     pub status: ServerStatus,
     /// How often it was started.
     pub starts: u32,
@@ -145,8 +175,8 @@ pub struct ServerState {
     pub suspended: Vec<Suspension>,
     /// The tools that cannot be used, and why.
     pub left_out: Vec<(String, String)>,
-    /// What it wrote for people last, line by line: a few short lines.
-    pub said: Vec<String>,
+    /// The last lines it wrote for people, each of bounded length.
+    pub last_output: Vec<String>,
 }
 
 impl McpServer {
@@ -160,7 +190,7 @@ impl McpServer {
         self.inner.state()
     }
 
-    /// Approves a suspended tool as the server lists it now; says whether there was one.
+    /// Approves a suspended tool as the server lists it now; false when it lists none of that name.
     pub fn approve(&self, tool: &str) -> bool {
         let mut seen = self.inner.seen();
         let Some(definition) = seen.listed.iter().find(|known| known.name == tool).cloned() else {
@@ -173,8 +203,8 @@ impl McpServer {
         true
     }
 
-    /// The tools that are approved now, for a lock file. What changed and waits for approval is not among them, nor what the
-    /// patterns leave out.
+    /// The tools that are approved now, for a lock file. What changed and waits for approval is not among
+    /// them, nor what the patterns leave out.
     pub async fn lock(&self) -> Result<LockedServer, McpError> {
         self.inner.session().await?;
         let seen = self.inner.seen();
@@ -186,7 +216,7 @@ impl McpServer {
     fn made(&self) -> Option<Toolset> {
         let (listings, offered) = {
             let seen = self.inner.seen();
-            let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = lock(&self.made);
             match &*made {
                 _ if seen.listings == 0 => return None,
                 Some((of, tools)) if *of == seen.listings => return Some(tools.clone()),
@@ -220,8 +250,8 @@ impl McpServer {
             }
         }
         let client = self.inner.seen().client.clone();
-        if let Some(client) = client.filter(|_| self.inner.reading) {
-            for tool in reading::tools(&self.inner, &client.greeting().capabilities) {
+        if let Some(client) = client.filter(|_| self.inner.offer.reading) {
+            for tool in reading::tools(&self.inner, &client.info().capabilities) {
                 let name = tool.spec().name.to_string();
                 match tools.clone().with_from(tool, &origin) {
                     Ok(grown) => tools = grown,
@@ -235,7 +265,7 @@ impl McpServer {
                 seen.offered.retain(|(tool, _)| tool.name != remote);
                 seen.left_out.push((visible(&remote), visible(&problem)));
             }
-            *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some((listings, tools.clone()));
+            *lock(&self.made) = Some((listings, tools.clone()));
         }
         Some(tools)
     }
@@ -249,7 +279,7 @@ impl McpServer {
     }
 }
 
-/// A start that ends when whoever waits for it is gone, unless it is to go on.
+/// A start that is aborted when its guard is dropped, unless it is to go on.
 struct Starting {
     task: tokio::task::JoinHandle<Result<Arc<Client>, McpError>>,
     goes_on: bool,
@@ -263,7 +293,7 @@ impl Drop for Starting {
     }
 }
 
-/// A change of the tools that is still to be listed, unless it was: also when nobody waits for the list any more.
+/// A change of the tools. It counts as not yet listed when the guard is dropped before `listed` is set.
 struct Change<'a> {
     client: &'a Client,
     listed: bool,
@@ -314,16 +344,14 @@ impl ToolSource for McpServer {
 
 impl Inner {
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 
     fn state(&self) -> ServerState {
         let seen = self.seen();
         let status = match (&seen.client, &seen.failure) {
             (Some(client), _) => match client.closed() {
-                None => {
-                    ServerStatus::Started { pid: client.pid(), version: client.greeting().version.clone() }
-                }
+                None => ServerStatus::Started { pid: client.pid(), version: client.info().version.clone() },
                 Some(why) => ServerStatus::Failed { why: why.to_string() },
             },
             (None, Some(why)) => ServerStatus::Failed { why: why.to_string() },
@@ -332,10 +360,14 @@ impl Inner {
         ServerState {
             status,
             starts: seen.starts,
-            tools: seen.offered.iter().map(|(tool, _)| format!("{}{}", self.prefix, tool.name)).collect(),
+            tools: seen
+                .offered
+                .iter()
+                .map(|(tool, _)| format!("{}{}", self.offer.prefix, tool.name))
+                .collect(),
             suspended: seen.suspended.clone(),
             left_out: seen.left_out.clone(),
-            said: self.said.lines(),
+            last_output: self.stderr_tail.lines(),
         }
     }
 
@@ -369,7 +401,7 @@ impl Inner {
             let wait = at.saturating_duration_since(Instant::now());
             return Err(McpError::new(
                 McpErrorKind::Closed,
-                format!("the server `{}` is down ({why}); it is tried again in {wait:.1?}", self.name),
+                format!("the server `{}` is down ({why}); next attempt in {wait:.1?}", self.name),
             ));
         }
         self.seen().starts += 1;
@@ -396,7 +428,8 @@ impl Inner {
         }
     }
 
-    /// The running session, for a call that has so much time. A start that takes longer goes on for the calls that follow.
+    /// The running session, for a call that has so much time. A start that takes longer goes on for the calls
+    /// that follow.
     async fn session_within(self: &Arc<Self>, time: Duration) -> Result<Arc<Client>, McpError> {
         if let Ok(_nobody_lists) = self.live.try_lock() {
             let client = self.seen().client.clone();
@@ -419,7 +452,7 @@ impl Inner {
         }
     }
 
-    /// Leaves the server alone for a while, after something of it failed.
+    /// Skips the server for a while when tools are listed, after a failure.
     fn rest(&self, since: Instant, failures: u32) {
         let rest = since.elapsed().saturating_mul(REST << failures.min(10)).min(LONGEST_REST);
         self.seen().rests_until = Some(Instant::now() + rest);
@@ -429,62 +462,62 @@ impl Inner {
         self.seen().rests_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Notes a failure, and how long to wait before the next try. The first restart of a server that had worked for a
-    /// while comes at once.
+    /// Records a failure, and how long to wait before the next attempt. The first restart of a server that
+    /// had worked for a while comes at once.
     fn failed(&self, live: &mut Live, why: McpError) {
         if live.failures > 0 || self.seen().client.is_none() {
-            let doubled = self.first_pause.saturating_mul(1 << live.failures.min(10));
+            let doubled = self.timeouts.first_pause.saturating_mul(1 << live.failures.min(10));
             live.retry_at = Some(Instant::now() + doubled.min(MAX_PAUSE));
         }
         live.failures += 1;
-        let told = format!("{}: {why}", self.name);
+        let message = format!("{}: {why}", self.name);
         let mut seen = self.seen();
         let gone = seen.client.take();
         seen.failure = Some(why);
         drop(seen);
         drop(gone);
-        // Whoever is told may want to look at the state.
+        // The listener may read the state, so no lock is held.
         if let Some(on_log) = &self.on_log {
-            on_log(&told);
+            on_log(&message);
         }
     }
 
     async fn list(self: &Arc<Self>, live: &mut Live, client: &Client) -> Result<(), McpError> {
-        let has_tools = client.greeting().capabilities.get("tools").is_some();
+        let has_tools = client.info().capabilities.get("tools").is_some();
         let listing = if has_tools { client.list_tools().await? } else { Listing::default() };
         live.listed = Some(Instant::now());
-        let identity =
-            Identity { command: self.target.to_text(), name: client.greeting().server.name.clone() };
+        let identity = Identity { command: self.target.to_text(), name: client.info().server.name.clone() };
         let again = {
             let mut seen = self.seen();
             self.review(&mut seen, &identity, listing);
             seen.listings > 1
         };
-        // Whoever is told may want to look at the state.
-        if let Some(told) = self.on_listed.as_ref().filter(|_| again) {
-            told(&self.state());
+        // The listener may read the state, so no lock is held.
+        if let Some(on_listed) = self.on_listed.as_ref().filter(|_| again) {
+            on_listed(&self.state());
         }
         Ok(())
     }
 
     /// Decides which of the listed tools are offered.
     fn review(&self, seen: &mut Seen, identity: &Identity, listing: Listing) {
-        if seen.pins.tools.is_empty() && !self.strict_lock {
+        let pinning = self.offer.pinning;
+        if seen.pins.tools.is_empty() && pinning != PinMode::Locked {
             seen.pins.identity = identity.clone();
         }
         seen.listed = listing.tools.clone();
         seen.left_out = listing.left_out;
         seen.suspended.clear();
         seen.offered.clear();
-        for definition in listing.tools.into_iter().filter(|tool| self.patterns.matches(&tool.name)) {
-            if self.pinned {
-                if !self.strict_lock && !seen.pins.tools.contains_key(&definition.name) {
-                    seen.pins.approve(&definition);
-                }
-                if let Some(suspension) = seen.pins.suspends(identity, &definition) {
-                    seen.suspended.push(suspension);
-                    continue;
-                }
+        for definition in listing.tools.into_iter().filter(|tool| self.offer.patterns.matches(&tool.name)) {
+            if pinning == PinMode::FirstSeen && !seen.pins.tools.contains_key(&definition.name) {
+                seen.pins.approve(&definition);
+            }
+            if pinning != PinMode::Off
+                && let Some(suspension) = seen.pins.suspends(identity, &definition)
+            {
+                seen.suspended.push(suspension);
+                continue;
             }
             let hash = fingerprint(identity, &definition);
             seen.offered.push((definition, hash));

@@ -10,11 +10,11 @@ use toolwright_core::{
 use super::Inner;
 use crate::bridge;
 use crate::error::McpError;
-use crate::server::Role;
+use crate::protocol::Role;
 
-/// What is read.
+/// What a tool reads.
 #[derive(Clone, Copy)]
-enum What {
+enum Feature {
     ListResources,
     ReadResource,
     ListPrompts,
@@ -24,7 +24,7 @@ enum What {
 /// A tool that reads something a server has beside tools.
 pub(super) struct ReadingTool {
     server: Arc<Inner>,
-    what: What,
+    what: Feature,
     spec: ToolSpec,
     settings: ToolSettings,
 }
@@ -37,20 +37,22 @@ pub(super) fn tools(server: &Arc<Inner>, capabilities: &Value) -> Vec<ReadingToo
     let nothing = object(json!({}), json!([]));
     let mut wanted = Vec::new();
     if has("resources") {
-        wanted.push((What::ListResources, "list_resources", "Lists what can be read.", nothing.clone()));
+        wanted.push((Feature::ListResources, "list_resources", "Lists what can be read.", nothing.clone()));
         let parameters = object(json!({"uri": text("The address, as listed.")}), json!(["uri"]));
-        wanted.push((What::ReadResource, "read_resource", "Reads one of the resources.", parameters));
+        wanted.push((Feature::ReadResource, "read_resource", "Reads one of the resources.", parameters));
     }
     if has("prompts") {
-        wanted.push((What::ListPrompts, "list_prompts", "Lists the prompts.", nothing));
+        wanted.push((Feature::ListPrompts, "list_prompts", "Lists the prompts.", nothing));
         let arguments = json!({"type": "object", "additionalProperties": {"type": "string"}});
         let parameters =
             object(json!({"name": text("The prompt, as listed."), "arguments": arguments}), json!(["name"]));
-        wanted.push((What::GetPrompt, "get_prompt", "Gets a prompt, filled in.", parameters));
+        wanted.push((Feature::GetPrompt, "get_prompt", "Gets a prompt, filled in.", parameters));
     }
-    let tool = |(what, name, about, parameters): (What, &str, &str, Value)| {
-        let mut spec =
-            ToolSpec::new(format!("{}{name}", server.prefix), format!("{about} Server: {}.", server.name));
+    let tool = |(what, name, about, parameters): (Feature, &str, &str, Value)| {
+        let mut spec = ToolSpec::new(
+            format!("{}{name}", server.offer.prefix),
+            format!("{about} Server: {}.", server.name),
+        );
         spec.parameters = parameters;
         // Reading is asked of a server nobody vouches for, so a policy may still want to look.
         spec.annotations = Annotations { open_world: Some(true), ..Annotations::default() };
@@ -85,23 +87,24 @@ impl Tool for ReadingTool {
 
 impl ReadingTool {
     async fn read(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
-        let client = self.server.session_within(self.server.timeout).await?;
+        let client = self.server.session_within(self.server.timeouts.call).await?;
         let _paying = client.paid_by(context);
         let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
         Ok(match self.what {
-            What::ListResources => {
-                // Many servers know no templates. Whether the session is known shows with the resources, so they go first.
+            Feature::ListResources => {
+                // Many servers know no templates. Whether the session is known shows with the resources, so
+                // they go first.
                 let resources = client.list_resources().await?;
                 let templates = client.list_resource_templates().await.unwrap_or_default();
                 ToolOutput::json(json!({"resources": resources, "templates": templates}))
             }
-            What::ReadResource => {
+            Feature::ReadResource => {
                 let contents = client.read_resource(said("uri")).await?;
                 let block = |content| bridge::read_block(json!({"type": "resource", "resource": content}));
                 ToolOutput::blocks(contents.into_iter().map(block))
             }
-            What::ListPrompts => ToolOutput::json(json!({"prompts": client.list_prompts().await?})),
-            What::GetPrompt => {
+            Feature::ListPrompts => ToolOutput::json(json!({"prompts": client.list_prompts().await?})),
+            Feature::GetPrompt => {
                 let given: Map<String, Value> =
                     arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
                 let prompt = client.get_prompt(said("name"), given).await?;

@@ -1,4 +1,4 @@
-//! One tool of a server: what a model is told of it, and how it is called.
+//! One tool of a server: its spec, and how it is called.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use toolwright_core::{
 };
 
 use super::Inner;
+use crate::bridge;
 use crate::client::OnProgress;
 use crate::error::McpError;
-use crate::extras;
 use crate::protocol::ToolDefinition;
 
 /// One tool of a server.
@@ -44,7 +44,8 @@ impl Tool for McpTool {
         Box::pin(async move {
             let since = Instant::now();
             match self.attempt(context, arguments.clone(), since).await {
-                // The server forgot the session, and has not looked at the call: it gets it again in a new one.
+                // The server lost the session before it began with the call, so the call is made again in a
+                // new one.
                 Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments, since).await,
                 other => other,
             }
@@ -55,12 +56,12 @@ impl Tool for McpTool {
 impl McpTool {
     pub(super) fn new(server: &Arc<Inner>, definition: ToolDefinition, hash: String) -> Result<Self, String> {
         let mut spec = ToolSpec::new(
-            format!("{}{}", server.prefix, definition.name),
+            format!("{}{}", server.offer.prefix, definition.name),
             definition.description.unwrap_or_default(),
         );
         let mut annotations = definition.annotations.as_ref().map(Annotations::from).unwrap_or_default();
         annotations.title = annotations.title.or(definition.title);
-        if !server.trusted {
+        if !server.offer.trusted {
             // Hints may only make a policy stricter.
             annotations.read_only = annotations.read_only.filter(|read_only| !read_only);
             annotations.destructive = annotations.destructive.filter(|destructive| *destructive);
@@ -68,7 +69,7 @@ impl McpTool {
             annotations.open_world = annotations.open_world.filter(|open| *open);
         }
         spec.annotations = annotations;
-        spec.extras = extras::of_tool(definition.icons, definition.meta);
+        spec.extras = bridge::tool_extras(definition.icons, definition.meta);
         spec.parameters = definition.input_schema;
         let output_schema = match &definition.output_schema {
             Some(schema) => {
@@ -78,11 +79,7 @@ impl McpTool {
             None => None,
         };
         spec.output_schema = definition.output_schema;
-        let timeout = server
-            .timeouts
-            .iter()
-            .find(|(pattern, _)| toolwright_core::glob_match(pattern, &definition.name))
-            .map_or(server.timeout, |(_, timeout)| *timeout);
+        let timeout = server.timeouts.of(&definition.name);
         Ok(McpTool {
             server: server.clone(),
             remote: definition.name,
@@ -94,7 +91,7 @@ impl McpTool {
         })
     }
 
-    /// Makes the call, in what is left of its time. Starting the server is part of it.
+    /// Makes the call in the time that is left. Starting the server is part of it.
     async fn attempt(
         &self,
         context: &ToolContext,
@@ -102,12 +99,12 @@ impl McpTool {
         since: Instant,
     ) -> Result<ToolOutput, ToolError> {
         let left = || {
-            // In whole milliseconds, so that a call that had nothing to wait for tells its time as it was set.
+            // In whole milliseconds, so that a call that did not wait reports its timeout as it was set.
             let gone = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.timeout.saturating_sub(Duration::from_millis(gone))
         };
         let client = self.server.session_within(left()).await?;
-        // A server that was started again may have changed since the model was told of the tool.
+        // A server that was started again may have changed since the model saw the tool.
         self.offered()?;
         let noting = context.clone();
         let on_progress: OnProgress = Arc::new(move |done, total, message| {
@@ -118,7 +115,7 @@ impl McpTool {
         self.check(output)
     }
 
-    /// An error when the server offers this tool no longer, or not as it was.
+    /// Fails when the server no longer offers this tool, or offers it with another definition.
     fn offered(&self) -> Result<(), ToolError> {
         let seen = self.server.seen();
         if seen.offered.iter().any(|(tool, hash)| tool.name == self.remote && *hash == self.hash) {
@@ -127,7 +124,7 @@ impl McpTool {
         if !seen.listed.iter().any(|tool| tool.name == self.remote) {
             return Err(ToolError::new(format!("the server no longer offers `{}`", self.spec.name)));
         }
-        let message = format!("the definition of `{}` changed; it waits for approval", self.spec.name);
+        let message = format!("the definition of `{}` changed and needs approval", self.spec.name);
         let hint = format!(
             "a person looks at it and approves it: `toolwright mcp lock --name {}` for a file, `McpServer::approve` in a program",
             self.server.name
@@ -135,15 +132,17 @@ impl McpTool {
         Err(ToolError::of(ErrorKind::Approval, message).hint(hint))
     }
 
-    /// A structured result must be what the tool promised. Results without one are taken: servers that answer with
-    /// text where an output schema was listed are common.
+    /// Checks a structured result against the output schema. A missing one is accepted: many servers answer
+    /// with text although they list an output schema.
     fn check(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         if let (Some(schema), Some(value)) = (&self.output_schema, &output.structured) {
             let problems = schema.problems(value);
             if !problems.is_empty() {
                 let problems = toolwright_core::text::clip(&problems.join("; "), 1000);
-                let message =
-                    format!("the result of `{}` is not what its schema says: {problems}", self.spec.name);
+                let message = format!(
+                    "the result of `{}` does not match its output schema: {problems}",
+                    self.spec.name
+                );
                 return Err(ToolError::new(message).with_partial(ToolOutput::blocks(output.content)));
             }
         }

@@ -1,11 +1,11 @@
 //! Messages over HTTP: each is posted, and answered with JSON or with a stream of events.
 //!
-//! A stream that breaks off before the answer is taken up again where it stopped, when the server gave its events ids.
-//! The older transport, with one stream of events for everything, is spoken too.
+//! A stream that breaks off before the answer is taken up again where it stopped, when the server gave its
+//! events ids. The older transport, with one stream of events for everything, is spoken too.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -23,7 +23,8 @@ use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND, SESSION_NOT_FOUND};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
-use crate::transport::hidden::Hidden;
+use crate::sync::lock;
+use crate::transport::secret_scrubber::SecretScrubber;
 
 /// The longest id of a session, which goes back with every request.
 const MAX_SESSION_ID: usize = 1024;
@@ -37,12 +38,13 @@ const MAX_TOKENS: u32 = 3;
 /// How long to wait before a stream is taken up again, when the server does not say.
 const RESUME_PAUSE: Duration = Duration::from_millis(500);
 
-/// The shortest and the longest pause, whatever the server says: it may not have us knock without end, nor never again.
+/// The bounds of the pause that a server may ask for: it may neither cause a flood of requests nor keep us
+/// away.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How many messages that expect no answer may be on their way at once: answers to what a server asks, mostly. One that
-/// asks more than it takes answers for gets none.
+/// How many messages that expect no answer may be on their way at once: answers to what a server asks,
+/// mostly. One that asks more than it takes answers for gets none.
 const MAX_UNASKED: usize = 64;
 
 /// How much of an error's body is read.
@@ -60,24 +62,24 @@ pub(crate) struct Outgoing {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// The way to one server.
+/// The connection to one server.
 pub(crate) struct Link {
     client: Client,
     url: Url,
     headers: HeaderMap,
     oauth: Option<Arc<OAuth>>,
-    /// What the server may not have us repeat.
-    hidden: Hidden,
-    said: Mutex<Said>,
+    /// Removes our secrets from what the server sends back.
+    scrubber: SecretScrubber,
+    learned: Mutex<Learned>,
     under_way: Mutex<HashMap<i64, AbortHandle>>,
     unasked: Arc<Semaphore>,
     /// Whether the older transport is spoken.
     legacy: AtomicBool,
 }
 
-/// What was learnt from the server.
+/// What the server's answers have set.
 #[derive(Default)]
-struct Said {
+struct Learned {
     version: Option<String>,
     session: Option<String>,
     /// Where messages go in the older transport.
@@ -88,7 +90,7 @@ impl Link {
     pub(crate) fn new(target: &HttpTarget) -> Result<Self, McpError> {
         let bad = |why: String| McpError::new(McpErrorKind::Start, why);
         let url =
-            Url::parse(&target.url).map_err(|_| bad(format!("`{}` is no address", target.to_text())))?;
+            Url::parse(&target.url).map_err(|_| bad(format!("`{}` is not an address", target.to_text())))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad(format!("`{}` is not an http or https address", target.to_text())));
         }
@@ -106,39 +108,39 @@ impl Link {
         let (connect, read, reach) = (target.connect, target.read, Reach::Anywhere);
         let dial = Dial { https, connect, read, proxies, reach };
         let client = dial.client().map_err(|error| bad(error.to_string()))?;
-        // Who gives a token of its own wants no other.
+        // An explicit `Authorization` header disables OAuth.
         let oauth = target.oauth.clone().filter(|_| !headers.contains_key("authorization"));
         let (http, proxies) = (client.clone(), Proxies::clone(&target.proxies));
         let oauth =
             oauth.map(|options| OAuth::new(http, proxies, url.clone(), options).map(Arc::new)).transpose()?;
         Ok(Link {
             client,
-            hidden: Hidden::new(&url, &target.headers),
+            scrubber: SecretScrubber::new(&url, &target.headers),
             url,
             headers,
             oauth,
-            said: Mutex::default(),
+            learned: Mutex::default(),
             under_way: Mutex::default(),
             unasked: Arc::new(Semaphore::new(MAX_UNASKED)),
             legacy: AtomicBool::new(target.legacy),
         })
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        lock(&self.learned)
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<i64, AbortHandle>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.under_way)
     }
 
-    /// Says which revision is spoken from now on; `None` while that is being found out.
+    /// Sets the revision that is used from now on; `None` during the handshake.
     pub(crate) fn set_version(&self, version: Option<&str>) {
-        self.said().version = version.map(str::to_owned);
+        self.learned().version = version.map(str::to_owned);
     }
 
     pub(crate) fn is_stateless(&self) -> bool {
-        self.said().version.as_deref() == Some(STATELESS_VERSION)
+        self.learned().version.as_deref() == Some(STATELESS_VERSION)
     }
 
     /// Sends a message and sees to its answer.
@@ -182,7 +184,7 @@ impl Link {
     pub(crate) fn end(self: &Arc<Self>) {
         let under_way = std::mem::take(&mut *self.under_way());
         under_way.into_values().for_each(|task| task.abort());
-        let Some(session) = self.said().session.take() else { return };
+        let Some(session) = self.learned().session.take() else { return };
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -211,7 +213,7 @@ impl Link {
                 let problem = format!("the server's session id is longer than {MAX_SESSION_ID} bytes");
                 return Err(McpError::new(McpErrorKind::Limit, problem));
             }
-            self.said().session = Some(session.to_owned());
+            self.learned().session = Some(session.to_owned());
         }
         if !status.is_success() {
             return self.refused(connection, outgoing, response).await;
@@ -245,13 +247,13 @@ impl Link {
     /// Posts a message, with another token when the server wants one.
     async fn post(&self, outgoing: &Outgoing) -> Result<Response, McpError> {
         self.with_tokens(|token| {
-            let url = self.said().endpoint.clone().unwrap_or_else(|| self.url.clone());
+            let url = self.learned().endpoint.clone().unwrap_or_else(|| self.url.clone());
             let mut request = self
                 .with_token(Method::POST, url, token)
                 .header("content-type", "application/json")
                 .header("accept", "application/json, text/event-stream");
             {
-                let said = self.said();
+                let said = self.learned();
                 if let Some(version) = &said.version {
                     request = request.header("mcp-protocol-version", version);
                 }
@@ -309,7 +311,7 @@ impl Link {
         let request = self.client.request(method, url).headers(self.headers.clone());
         match token {
             Some(token) => {
-                self.hidden.sent(token);
+                self.scrubber.sent(token);
                 request.bearer_auth(token.expose())
             }
             None => request,
@@ -318,13 +320,13 @@ impl Link {
 
     fn request(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
         let request = self.with_token(method, url, token);
-        match &self.said().version {
+        match &self.learned().version {
             Some(version) => request.header("mcp-protocol-version", version),
             None => request,
         }
     }
 
-    /// Deals with an answer that is none. A JSON-RPC error counts as the server's answer.
+    /// Handles a failed HTTP response. A JSON-RPC error in it counts as the server's answer.
     async fn refused(
         &self,
         connection: &Arc<Connection>,
@@ -339,12 +341,13 @@ impl Link {
             );
             return Err(McpError::new(McpErrorKind::Protocol, message));
         }
-        let has_session = self.said().session.is_some();
+        let has_session = self.learned().session.is_some();
         let body = read(response, ERROR_BODY).await.unwrap_or_default();
         if has_session && forgot_session(status, &body, outgoing.id) {
             let ended =
                 McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
-            // Other requests may have been begun before; of this one it is known that it was not. What a task belongs to was.
+            // Other requests may have been begun before; of this one it is known that it was not. What a task
+            // belongs to was.
             if let Some(id) = outgoing.id.filter(|_| !outgoing.method.starts_with("tasks/")) {
                 // Who asks again at once must not do so in this session.
                 connection.doom(ended.clone());
@@ -366,7 +369,7 @@ impl Link {
             .and_then(|said| said.get("error"))
             .and_then(|error| serde_json::from_value::<jsonrpc::RpcError>(error.clone()).ok());
         if let Some(mut error) = error {
-            self.hidden.error(&mut error);
+            self.scrubber.error(&mut error);
             return Err(McpError::refused(&error));
         }
         let kind = match status {
@@ -376,7 +379,7 @@ impl Link {
             status if status.is_client_error() => McpErrorKind::Refused,
             _ => McpErrorKind::Closed,
         };
-        let shown = self.hidden.words(&String::from_utf8_lossy(&body));
+        let shown = self.scrubber.words(&String::from_utf8_lossy(&body));
         let shown = toolwright_core::text::visible(&text::clip(&shown, 200));
         Err(McpError::new(kind, format!("the server answered {}: {shown}", status.as_u16())))
     }
@@ -422,7 +425,7 @@ impl Link {
     fn listen_request(&self, last_id: Option<&str>, token: Option<&Secret>) -> RequestBuilder {
         let mut request =
             self.request(Method::GET, self.url.clone(), token).header("accept", "text/event-stream");
-        if let Some(session) = &self.said().session {
+        if let Some(session) = &self.learned().session {
             request = request.header("mcp-session-id", session);
         }
         match last_id {
@@ -462,7 +465,7 @@ impl Link {
             let endpoint = self.url.join(event.data.trim()).ok();
             let endpoint = endpoint.filter(|endpoint| endpoint.origin() == self.url.origin());
             let other = || McpError::new(McpErrorKind::Protocol, "the server's endpoint is on another site");
-            self.said().endpoint = Some(endpoint.ok_or_else(other)?);
+            self.learned().endpoint = Some(endpoint.ok_or_else(other)?);
             return Ok(());
         }
         if event.data.is_empty() || !matches!(event.name.as_str(), "" | "message") {
@@ -471,19 +474,20 @@ impl Link {
         self.take(connection, event.data.as_bytes(), of)
     }
 
-    /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent beside.
+    /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent
+    /// beside.
     fn take(&self, connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
         let mut message = jsonrpc::parse(message).map_err(|malformed| {
             let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
             McpError::new(McpErrorKind::Protocol, message)
         })?;
-        self.hidden.message(&mut message);
+        self.scrubber.message(&mut message);
         connection.take(message, of);
         Ok(())
     }
 
-    /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
-    /// told once the server has answered for the first time: what is asked before might be missed.
+    /// Listens for notifications and questions of the server until the session ends. `opened` fires once the
+    /// server has answered for the first time: a question that a request causes before that might be missed.
     pub(crate) async fn listen(self: Arc<Self>, connection: Weak<Connection>, opened: CancelToken) {
         // How many streams, or attempts at one, brought nothing.
         let (mut place, mut in_vain) = (Place::default(), 0);
@@ -512,7 +516,8 @@ impl Link {
                     (connected_before, refused) = (true, false);
                     drop(live);
                 }
-                // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is, once.
+                // Nobody asked for this stream, so no person is asked for a token for it: one that can be
+                // renewed is, once.
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
                     drop(live);
                     let Some(oauth) = &self.oauth else { return };
@@ -522,7 +527,8 @@ impl Link {
                     // A call may yet have somebody sign in.
                     refused = true;
                 }
-                // A gateway that is busy may be better another time. Any other answer says that there is no such stream for us.
+                // A gateway that is busy may be better another time. Any other answer says that there is no
+                // such stream for us.
                 Ok(response) if !may_be_better(response.status(), connected_before) => return,
                 Ok(_) | Err(_) => drop(live),
             }
@@ -554,7 +560,7 @@ impl Link {
             return Err(McpError::new(kind, format!("the server answered {}", response.status().as_u16())));
         }
         if kind(&response) != "text/event-stream" {
-            return Err(start("the server's answer is no stream of events".to_owned()));
+            return Err(start("the server's answer is not an event stream".to_owned()));
         }
         self.legacy.store(true, Ordering::Release);
         let (link, weak) = (self.clone(), Arc::downgrade(connection));
@@ -570,7 +576,7 @@ impl Link {
             live.close(why);
         });
         let told = async {
-            while self.said().endpoint.is_none() && connection.closed_reason().is_none() {
+            while self.learned().endpoint.is_none() && connection.closed_reason().is_none() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -595,16 +601,16 @@ struct Place {
 }
 
 impl Place {
-    /// How long to wait before the stream is taken up again: what the server says, doubled each time it was in vain, within
-    /// bounds of our own.
+    /// How long to wait before the stream is taken up again: what the server says, doubled each time it was
+    /// in vain, within bounds of our own.
     fn pause(&self, in_vain: u32) -> Duration {
         let said = self.retry.unwrap_or(RESUME_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         said.saturating_mul(1 << in_vain.min(16)).min(LONGEST_PAUSE)
     }
 }
 
-/// Whether a stream that was refused so may be had another time. Servers that notice late that the one we `had` broke off refuse
-/// the next until then, with 409 or 400.
+/// Whether to try again after a stream was refused with this status. Servers that notice late that the one we
+/// `had` broke off refuse the next until then, with 409 or 400.
 fn may_be_better(status: StatusCode, had: bool) -> bool {
     match status {
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT => true,
@@ -614,7 +620,7 @@ fn may_be_better(status: StatusCode, had: bool) -> bool {
     }
 }
 
-/// Whether a refusal says that the server does not know our session any more.
+/// Whether a refusal means that the server no longer knows our session.
 fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
     let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let code = said.pointer("/error/code").and_then(serde_json::Value::as_i64);
@@ -633,8 +639,8 @@ fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
         StatusCode::NOT_FOUND => {
             !answers || code.is_none() || code == Some(SESSION_NOT_FOUND) || of_sessions()
         }
-        // "No valid session ID provided" of servers made with the official packages, once they were started again. That is no
-        // answer to the request: one that has its id may be about anything.
+        // "No valid session ID provided" of servers made with the official packages, once they were started
+        // again. It does not answer the request: an error that has its id may be about anything.
         StatusCode::BAD_REQUEST => !answers && of_sessions(),
         _ => false,
     }

@@ -1,10 +1,12 @@
 //! One message per line, with the length of a line bounded before it is kept.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::Poll;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
+
+use crate::sync::lock;
 
 /// A buffer larger than this is given back once its line has been dealt with.
 const KEEP_CAPACITY: usize = 256 * 1024;
@@ -46,8 +48,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         !self.input.buffer().is_empty()
     }
 
-    /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is no part of the line. What stands at the end
-    /// without a line end is a line too.
+    /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is not part of the line. Bytes at
+    /// the end without a line end are a line too.
     pub(crate) async fn next(&mut self) -> std::io::Result<Line<'_>> {
         if self.line.capacity() > KEEP_CAPACITY {
             self.line = Vec::new();
@@ -95,15 +97,15 @@ pub(crate) async fn write_lines<W: AsyncWrite + Unpin>(
     write_lines_and(lines, &Beside::default(), output).await
 }
 
-/// Lines for a writer that is polled in the same task, after whoever puts them here. Nobody is woken for them: through a
-/// channel, a task would wake itself, and with it another thread.
+/// Lines for a writer that is polled in the same task, after the code that puts them here. No task is woken
+/// for them: through a channel, a task would wake itself, and with it another thread.
 #[derive(Default)]
 pub(crate) struct Beside(Mutex<Vec<u8>>);
 
 impl Beside {
     /// Takes a line, unless there is much here already.
     pub(crate) fn put(&self, line: Vec<u8>) -> Result<(), Vec<u8>> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.0);
         match waiting.len() {
             0 => *waiting = line,
             1..WRITE_TOGETHER => waiting.extend_from_slice(&line),
@@ -113,12 +115,13 @@ impl Beside {
     }
 
     fn take(&self) -> Option<Vec<u8>> {
-        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *lock(&self.0));
         (!waiting.is_empty()).then_some(waiting)
     }
 }
 
-/// Like [`write_lines`], with lines from beside. They come first: they are put there only while the channel is empty.
+/// Like [`write_lines`], with lines from beside. They come first: they are put there only while the channel
+/// is empty.
 pub(crate) async fn write_lines_and<W: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<Vec<u8>>,
     beside: &Beside,

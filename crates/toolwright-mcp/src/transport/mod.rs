@@ -1,7 +1,7 @@
-//! How messages travel: lines over pipes and the processes at the other end of them, or HTTP.
+//! Transports: lines over pipes, with the process at the other end, or HTTP.
 
-pub(crate) mod hidden;
 pub(crate) mod http;
 pub(crate) mod lines;
+pub(crate) mod secret_scrubber;
 pub(crate) mod stdio;
 mod watchdog;

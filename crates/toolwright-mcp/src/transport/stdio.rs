@@ -1,7 +1,7 @@
 //! Server processes: how one is started, and how its whole tree is ended.
 //!
-//! A server runs in a process group of its own and carries a mark in its environment, so that helpers which left the
-//! group, or were orphaned, are found and ended too. A watchdog ends it when this program cannot.
+//! A server runs in a process group of its own and carries a mark in its environment, so that helpers which
+//! left the group, or were orphaned, are found and ended too. A watchdog ends it when this program cannot.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use tokio::process::{Child, Command};
 
 use super::watchdog::Watchdog;
 
-/// The variables a server is given unless told otherwise: what programs need to find their files and speak the
-/// user's language, and nothing that is likely to be a secret.
+/// The variables a server is given unless told otherwise: what programs need to find their files and speak
+/// the user's language, and nothing that is likely to be a secret.
 pub const DEFAULT_ENVIRONMENT: [&str; 12] = [
     "HOME",
     "LANG",
@@ -152,8 +152,8 @@ impl Tree {
         signal_group(self.root, rustix::process::Signal::TERM);
     }
 
-    /// Says that the server itself has ended and its number may be given to another process: what is left of its
-    /// group is ended at once, and the number is not used again.
+    /// Says that the server itself has ended and its number may be given to another process: what is left of
+    /// its group is ended at once, and the number is not used again.
     pub(crate) fn root_ended(&mut self) {
         #[cfg(unix)]
         signal_group(self.root, rustix::process::Signal::KILL);
@@ -166,7 +166,8 @@ impl Tree {
         {
             use rustix::process::{Pid, Signal, kill_process};
             signal_group(self.root, Signal::KILL);
-            // A process may be forking while it is looked for, so the search ends when nothing is found any more.
+            // A process may be forking while it is looked for, so the search ends when nothing is found any
+            // more.
             for _ in 0..20 {
                 let found = members(self.root, &self.mark);
                 if found.is_empty() {
@@ -188,7 +189,8 @@ impl Drop for Tree {
     }
 }
 
-/// A mark no other server has. Within a server of ours it follows the outer mark, so that the outer tree includes it.
+/// A mark no other server has. Within a server of ours it follows the outer mark, so that the outer tree
+/// includes it.
 fn new_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

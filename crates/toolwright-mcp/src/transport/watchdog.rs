@@ -1,12 +1,14 @@
 //! Ends a server when this program cannot: it crashed, was killed, or got a signal nobody listened to.
 //!
-//! Most servers end when their input does. For the others a shell waits at a pipe whose other end is ours alone: when we
-//! are gone it reads the end, gives the server a moment to end by itself, and ends its group and all that carry its mark.
+//! Most servers end when their input does. For the others a shell waits at a pipe whose other end is ours
+//! alone: when we are gone it reads the end, gives the server a moment to end by itself, and ends its group
+//! and all that carry its mark.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-/// Reads the server's group, then waits for the end of the pipe. `$1` is the variable that marks the server's processes.
+/// Reads the server's group, then waits for the end of the pipe. `$1` is the variable that marks the server's
+/// processes.
 const SCRIPT: &str = r#"read -r group
 while read -r nothing; do :; done
 sleep 1

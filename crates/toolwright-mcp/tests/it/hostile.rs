@@ -1,5 +1,5 @@
-//! Servers that misbehave, in every way that came to mind. Whatever they do, the client gets a typed error in time,
-//! its memory stays bounded, no process is left, and other servers go on.
+//! Servers that misbehave, in every way that came to mind. Whatever they do, the client gets a typed error in
+//! time, its memory stays bounded, no process is left, and other servers go on.
 
 use std::time::Duration;
 
@@ -89,8 +89,8 @@ async fn a_greeting_in_an_unknown_revision() {
 
 #[tokio::test]
 async fn a_greeting_that_is_none() {
-    check_start("read l; answer 1 '[]'; forever", "its greeting is not one").await;
-    check_start("read l; answer 1 '{}'; forever", "its greeting is not one").await;
+    check_start("read l; answer 1 '[]'; forever", "its answer to `initialize` is malformed").await;
+    check_start("read l; answer 1 '{}'; forever", "its answer to `initialize` is malformed").await;
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn silence_during_a_call_ends_the_server() {
     assert_eq!(late.error.unwrap().kind, ErrorKind::Timeout);
     eventually("the silent server was ended", || !is_running(pid)).await;
     let ServerStatus::Failed { why } = server.state().status else { panic!("{server:?}") };
-    assert!(why.contains("said nothing"), "{why}");
+    assert!(why.contains("sent nothing"), "{why}");
 }
 
 #[tokio::test]
@@ -286,12 +286,16 @@ async fn neither_a_result_nor_an_error() {
         "neither",
     )
     .await;
-    check_error(r#"init; tools 2; read l; answer 3 '"text"'; forever"#, ErrorKind::Unknown, "is not one")
-        .await;
+    check_error(
+        r#"init; tools 2; read l; answer 3 '"text"'; forever"#,
+        ErrorKind::Unknown,
+        "is not a tool result",
+    )
+    .await;
     check_error(
         r#"init; tools 2; read l; answer 3 '{"content":"text"}'; forever"#,
         ErrorKind::Unknown,
-        "is not one",
+        "is not a tool result",
     )
     .await;
 }
@@ -439,7 +443,7 @@ init; tools 2; forever"##;
 async fn a_result_that_breaks_its_own_schema() {
     let body = r#"ADD='{"name":"add","inputSchema":{},"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}'
 init; tools 2; read l; answer 3 '{"content":[],"structuredContent":{"n":"many"}}'; forever"#;
-    check_error(body, ErrorKind::Unknown, "not what its schema says").await;
+    check_error(body, ErrorKind::Unknown, "does not match its output schema").await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Servers that speak the protocol and mean no good: what they say in greetings, lists, results and questions is bounded
-//! and stays data.
+//! Servers that speak the protocol and mean no good: what they say in greetings, lists, results and questions
+//! is bounded and stays data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,9 +26,12 @@ async fn a_greeting_sent_twice_counts_once() {
 
 #[tokio::test]
 async fn a_greeting_of_the_wrong_kinds() {
-    check_start(r#"read l; answer 1 '{"protocolVersion":20251125}'; forever"#, "its greeting is not one")
-        .await;
-    check_start("read l; answer 1 null; forever", "its greeting is not one").await;
+    check_start(
+        r#"read l; answer 1 '{"protocolVersion":20251125}'; forever"#,
+        "its answer to `initialize` is malformed",
+    )
+    .await;
+    check_start("read l; answer 1 null; forever", "its answer to `initialize` is malformed").await;
 }
 
 #[tokio::test]

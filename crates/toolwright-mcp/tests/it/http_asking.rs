@@ -107,5 +107,5 @@ async fn a_client_that_takes_no_stream_is_not_asked() {
     ];
     let answer = served.send("POST", &headers, &act().to_string()).await;
     assert_eq!(answer.status, 200);
-    assert!(answer.body.contains("the client cannot ask anybody"), "{}", answer.body);
+    assert!(answer.body.contains("the client cannot ask its user"), "{}", answer.body);
 }

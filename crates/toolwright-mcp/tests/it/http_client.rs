@@ -53,7 +53,7 @@ pub(crate) async fn with_ada(url: String) -> Client {
 async fn tools_resources_and_prompts_are_used_without_a_session() {
     let server = serve(None).await;
     let client = with_ada(server.url()).await;
-    assert_eq!(client.greeting().version, "2026-07-28");
+    assert_eq!(client.info().version, "2026-07-28");
     client.ping().await.unwrap();
     assert!(client.list_tools().await.unwrap().tools.len() > 30);
     let sum = client.call_tool("add", json!({"x": 1, "y": 2}), SOON, None).await.unwrap();
@@ -454,7 +454,8 @@ async fn check_authorization(
     assert!(error.to_string().contains(words), "{error}");
 }
 
-/// The server, its description and the authorization server that it names are asked of the proxy; a server on this machine is not.
+/// The server, its description and the authorization server that it names are asked of the proxy; a server on
+/// this machine is not.
 #[tokio::test]
 async fn a_server_is_reached_through_a_proxy() {
     let description =

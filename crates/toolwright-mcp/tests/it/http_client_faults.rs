@@ -1,5 +1,5 @@
-//! Servers and gateways with faults that are met in the field: they repeat what they were sent, forget their sessions, refuse
-//! what they do not know in ways of their own, and say `null`.
+//! Servers and gateways with faults that are met in the field: they repeat what they were sent, forget their
+//! sessions, refuse what they do not know in ways of their own, and say `null`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,8 +63,8 @@ fn error(status: &str, id: &Value, code: i64, message: &str) -> String {
     answer(status, "Content-Type: application/json\r\n", &body)
 }
 
-/// A server with sessions that knows the latest only, and forgets the first once it is called. What is asked in a session it
-/// does not know is refused like this. Gives its address, and counts the sessions.
+/// A server with sessions that knows the latest only, and forgets the first once it is called. What is asked
+/// in a session it does not know is refused like this. Gives its address, and counts the sessions.
 async fn forgetful(
     refuse: impl Fn(&Value) -> String + Send + Sync + 'static,
 ) -> (crate::http_client::Scripted, Arc<AtomicUsize>) {
@@ -236,7 +236,7 @@ async fn a_server_that_does_not_know_the_newest_question_is_greeted_in_the_older
         options.start_timeout = if unknown == SILENCE { Duration::from_secs(6) } else { PATIENCE };
         let client = Client::dial(&HttpTarget::new(&server.url), options).await;
         let client = client.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(client.greeting().version, "2025-06-18", "{name}");
+        assert_eq!(client.info().version, "2025-06-18", "{name}");
         assert_eq!(client.list_tools().await.unwrap().tools.len(), 1, "{name}");
     }
 }

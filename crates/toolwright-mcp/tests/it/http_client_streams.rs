@@ -50,7 +50,8 @@ async fn a_server_cannot_have_us_knock_without_end() {
     .await;
     let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
     eventually("it is listened to again", || knocks.load(Ordering::Relaxed) >= 4).await;
-    // The first pause is 100 ms, and each one that brings nothing is twice as long: four take 700 ms at least.
+    // The first pause is 100 ms, and each one that brings nothing is twice as long: four take 700 ms at
+    // least.
     assert!(start.elapsed() >= Duration::from_millis(700), "{:?}", start.elapsed());
     drop(client);
 }

@@ -1,5 +1,5 @@
-//! The list of peers that misbehave. Each entry is a test that meets one of them, or one kind of them; the guide says how
-//! many there are, and is checked here.
+//! The list of peers that misbehave. Each entry is a test that meets one of them, or one kind of them; the
+//! guide says how many there are, and is checked here.
 
 /// Servers our client meets, by the file of the test.
 const SERVERS: &[(&str, &str, &[&str])] = &[

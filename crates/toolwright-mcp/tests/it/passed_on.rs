@@ -1,4 +1,5 @@
-//! A server behind a server: what the one behind asks reaches the client of the one in front, whichever eras they speak.
+//! A server behind a server: what the one behind asks reaches the client of the one in front, whichever eras
+//! they speak.
 
 use std::sync::{Arc, Mutex};
 
@@ -59,7 +60,7 @@ async fn client(server: &Server, with_session: bool, person: Option<Ada>) -> Cli
     let url = format!("http://{}/mcp", http.address());
     tokio::spawn(http.run(CancelToken::new()));
     let client = Client::dial(&HttpTarget::new(url), options).await.unwrap();
-    assert_eq!(client.greeting().version, "2026-07-28");
+    assert_eq!(client.info().version, "2026-07-28");
     client
 }
 

@@ -1,7 +1,7 @@
 //! Peers written by others: the official Python client against our server, and our client against fastmcp.
 //!
-//! They need `target/peers/mcp` (made by `cargo xtask bench mcp`, or by hand: a virtual environment with `mcp` and
-//! `fastmcp`); where it is missing the tests are skipped, by name.
+//! They need `target/peers/mcp` (made by `cargo xtask bench mcp`, or by hand: a virtual environment with
+//! `mcp` and `fastmcp`); where it is missing the tests are skipped, by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -82,7 +82,7 @@ async fn check_server(test: &str, script: &str) {
     let Some(python) = python(test) else { return };
     let command = ServerCommand::new(python).args([beside(script)]);
     let client = Client::start(&command, ClientOptions::default()).await.unwrap();
-    assert_eq!(client.greeting().server.name, "peer");
+    assert_eq!(client.info().server.name, "peer");
     let soon = Duration::from_secs(60);
     let listing = client.list_tools().await.unwrap();
     let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();

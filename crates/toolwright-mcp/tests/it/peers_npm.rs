@@ -1,7 +1,8 @@
-//! Peers from npm: the reference servers under our client, and our server under the TypeScript SDK and the Inspector.
+//! Peers from npm: the reference servers under our client, and our server under the TypeScript SDK and the
+//! Inspector.
 //!
-//! They need `target/peers/mcp-npm`, which `cargo xtask test` installs; where it is missing the tests are skipped, by
-//! name.
+//! They need `target/peers/mcp-npm`, which `cargo xtask test` installs; where it is missing the tests are
+//! skipped, by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -105,7 +106,7 @@ async fn the_reference_server_over_streamable_http() {
     let (_server, port) = over_http(&home, "streamableHttp").await;
     let target = HttpTarget::new(format!("http://127.0.0.1:{port}/mcp"));
     let client = Client::dial(&target, ClientOptions::default()).await.unwrap();
-    assert_eq!(client.greeting().version, "2025-11-25");
+    assert_eq!(client.info().version, "2025-11-25");
     use_server_everything(&client).await;
 }
 

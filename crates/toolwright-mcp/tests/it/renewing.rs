@@ -1,4 +1,5 @@
-//! Tokens end: a client that has a refresh token gets a new one and makes its request again, without asking a person.
+//! Tokens end: a client that has a refresh token gets a new one and makes its request again, without asking a
+//! person.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -337,7 +338,8 @@ async fn programs_that_share_a_store_renew_one_after_the_other() {
     let hello = async |client: &Client| {
         client.call_tool("t", json!({}), PATIENCE, None).await.map(|output| output.to_text())
     };
-    // One renews the token. The refresh token of the other is worth nothing now; the new token is found in the store.
+    // One renews the token. The refresh token of the other is worth nothing now; the new token is found in
+    // the store.
     world.good.store(0, Ordering::SeqCst);
     assert_eq!(hello(&one).await.unwrap(), "hello");
     assert_eq!(hello(&other).await.unwrap(), "hello");

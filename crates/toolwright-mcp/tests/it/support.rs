@@ -22,8 +22,8 @@ pub(crate) fn example() -> PathBuf {
     path
 }
 
-/// A server written in shell: `init` answers `initialize` and reads `initialized`, `forever` reads without answering
-/// until its input ends, `hang` does not even read.
+/// A server written in shell: `init` answers `initialize` and reads `initialized`, `forever` reads without
+/// answering until its input ends, `hang` does not even read.
 pub(crate) fn script(body: &str) -> ServerCommand {
     let prelude = r#"
 say() { printf '%s\n' "$1"; }

@@ -226,7 +226,7 @@ async fn a_call_that_never_ends_does_not_keep_the_server_alive() {
     assert_eq!(rest.len(), 2, "{rest:?}");
     assert_eq!(rest[0]["error"]["code"], -32700);
     // Whoever closed its side may still read, and learns that there is no result.
-    let problem = "the call was stopped: the client closed its side, and it took too long";
+    let problem = "the call was stopped: the client closed its side, and the call took too long";
     assert_eq!(rest[1], json!({"jsonrpc": "2.0", "id": 5, "error": {"code": -32000, "message": problem}}));
     assert!(well);
 }

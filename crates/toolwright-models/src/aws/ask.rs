@@ -1,4 +1,4 @@
-//! Asking the services that give out keys.
+//! Requests to the services that issue credentials.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use toolwright_net::{Dial, Proxies, Reach};
 use crate::error;
 use crate::registry::is_here;
 
-/// What a service is asked.
-pub(super) struct Asked<'a> {
+/// A request to a credential service.
+pub(super) struct CredentialRequest<'a> {
     pub(super) method: Method,
     pub(super) address: &'a str,
     pub(super) headers: &'a [(&'static str, Secret)],
@@ -21,7 +21,7 @@ pub(super) struct Asked<'a> {
 const MOST: usize = 1 << 20;
 
 /// Asks a service in Amazon's cloud.
-pub(super) async fn far(asked: &Asked<'_>, proxies: &Proxies) -> Result<Vec<u8>, ModelError> {
+pub(super) async fn far(asked: &CredentialRequest<'_>, proxies: &Proxies) -> Result<Vec<u8>, ModelError> {
     let (connect, read) = (Duration::from_secs(10), Duration::from_secs(60));
     let here = Url::parse(asked.address).is_ok_and(|url| is_here(&url));
     let proxies = if here { Proxies::none() } else { proxies.clone() };
@@ -29,8 +29,8 @@ pub(super) async fn far(asked: &Asked<'_>, proxies: &Proxies) -> Result<Vec<u8>,
     once(asked, &Dial { https, connect, read, proxies, reach: Reach::Anywhere }).await
 }
 
-/// Asks a service on this machine or beside it, which answers at once and stands behind no proxy, at most so many times.
-pub(super) async fn near(asked: &Asked<'_>, tries: u32) -> Result<Vec<u8>, ModelError> {
+/// Asks a service on this machine or its host (short timeout, no proxy), at most `tries` times.
+pub(super) async fn near(asked: &CredentialRequest<'_>, tries: u32) -> Result<Vec<u8>, ModelError> {
     let time = Duration::from_secs(2);
     let https = asked.address.starts_with("https:");
     let dial = Dial { https, connect: time, read: time, proxies: Proxies::none(), reach: Reach::Anywhere };
@@ -44,7 +44,7 @@ pub(super) async fn near(asked: &Asked<'_>, tries: u32) -> Result<Vec<u8>, Model
     }
 }
 
-async fn once(asked: &Asked<'_>, dial: &Dial) -> Result<Vec<u8>, ModelError> {
+async fn once(asked: &CredentialRequest<'_>, dial: &Dial) -> Result<Vec<u8>, ModelError> {
     let bad = || error::request("the address of the service that gives out keys is not valid");
     let url = Url::parse(asked.address).map_err(|_| bad())?;
     let host = url.host_str().ok_or_else(bad)?.to_owned();

@@ -1,7 +1,7 @@
 //! Frames of Amazon's event streams out of bytes, wherever the bytes are cut.
 //!
-//! A frame is: its length, the length of its headers, a checksum of those two, the headers, the payload, and a checksum
-//! of everything before. A wrong checksum ends the stream: nothing after it can be trusted.
+//! A frame is: its length, the length of its headers, a checksum of those two, the headers, the payload, and
+//! a checksum of everything before. A wrong checksum ends the stream: nothing after it can be trusted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -61,8 +61,8 @@ impl EventStreamReader {
 }
 
 impl Frame {
-    /// The frame as an event. One that reports a failure is an error; a `chunk` is what it wraps; every other is an
-    /// object with its type as the only key.
+    /// The frame as an event. One that reports a failure is an error; a `chunk` is what it wraps; every other
+    /// is an object with its type as the only key.
     pub(crate) fn into_event(self) -> Result<SseEvent, ModelError> {
         let word = |name: &str| self.headers.get(name).and_then(Value::as_str).unwrap_or_default();
         let payload = || {

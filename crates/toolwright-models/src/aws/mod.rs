@@ -1,8 +1,8 @@
-//! What Amazon does its own way: signatures of requests, frames of streams, files of credentials, and services that give
-//! out keys.
+//! What Amazon does its own way: signatures of requests, frames of streams, files of credentials, and
+//! services that give out keys.
 //!
-//! Written here on `sha2` and `base64`, which are there anyway: the parts needed are some thousand lines, where Amazon's
-//! crates for them bring dozens of further ones.
+//! Written here on `sha2` and `base64`, which are there anyway: the parts needed are some thousand lines,
+//! where Amazon's crates for them bring dozens of further ones.
 
 mod ask;
 pub mod event_stream;

@@ -1,7 +1,7 @@
-//! Credentials and regions in the environment and in the files that Amazon's tools keep: `~/.aws/credentials` and
-//! `~/.aws/config`. The order is that of Amazon's own tools.
+//! Credentials and regions in the environment and in the files that Amazon's tools keep: `~/.aws/credentials`
+//! and `~/.aws/config`. The order is that of Amazon's own tools.
 //!
-//! Keys that are written down are read; of others it is found out where they can be had ([`Source`]), and nobody is asked yet.
+//! Literal keys are read here. For the others only their [`Source`] is determined; no request is made yet.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,27 +25,27 @@ pub struct Profile {
     pub region: Option<String>,
 }
 
-/// What is known of a profile's keys.
+/// A profile's keys, or where they come from.
 #[derive(Debug, Clone)]
 pub enum Keys {
-    /// They are here.
+    /// Literal keys.
     Given(Credentials),
-    /// They can be fetched.
+    /// Keys to fetch from this source.
     Fetched(Box<Source>),
-    /// They can be had in a way that is not followed.
+    /// A source that is not supported.
     Elsewhere(&'static str),
-    /// The profile says how they can be had, and that cannot be right.
+    /// The profile describes a source wrongly.
     Wrong(String),
-    /// An access key without the secret one: in this place, which lacks this.
+    /// An access key without its secret key: where it was found, and the name of what is missing.
     Half(&'static str, &'static str),
-    /// A profile was named, and is in neither file.
+    /// A profile was named that is in neither file.
     NoProfile,
-    /// Nothing says anything about keys.
+    /// No keys are configured.
     None,
 }
 
 impl Profile {
-    /// Looks in the environment, then in the files it points to, then at what the machine is.
+    /// Looks in the environment, then in the files it points to, then for a container or EC2 instance.
     pub fn find(environment: &dyn Fn(&str) -> Option<String>) -> Profile {
         let variable =
             |name: &str| environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -61,15 +61,15 @@ impl Profile {
             in_home(path).map(|path| read(&path)).unwrap_or_default()
         };
         let name = named.as_deref().unwrap_or("default");
-        let look = Look {
+        let lookup = CredentialLookup {
             variable: &variable,
             credentials: file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
             config: file("AWS_CONFIG_FILE", "config"),
             tokens: in_home("~/.aws/sso/cache".to_owned()).map(PathBuf::from),
         };
         let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
-        let region = region.or_else(|| look.all(name)?.remove("region"));
-        let keys = look.keys(name, named.is_some(), region.as_deref().unwrap_or(NO_REGION));
+        let region = region.or_else(|| lookup.all(name)?.remove("region"));
+        let keys = lookup.keys(name, named.is_some(), region.as_deref().unwrap_or(NO_REGION));
         Profile { name: name.to_owned(), keys, region }
     }
 }
@@ -79,18 +79,18 @@ const NO_REGION: &str = "us-east-1";
 
 type Settings = HashMap<String, String>;
 
-/// Where is looked.
-struct Look<'a> {
+/// The inputs of a credential lookup.
+struct CredentialLookup<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of the two files.
     credentials: String,
     config: String,
-    /// The folder with the tokens of sign-ons.
+    /// The folder with cached single sign-on tokens.
     tokens: Option<PathBuf>,
 }
 
-impl Look<'_> {
-    /// All that the two files say of a profile; `None` when neither knows it.
+impl CredentialLookup<'_> {
+    /// The settings of a profile in both files; `None` when it is in neither.
     fn all(&self, name: &str) -> Option<Settings> {
         let keys = section(&self.credentials, name, Titles::Plain);
         let settings = section(&self.config, name, Titles::Profiles("profile"));
@@ -178,11 +178,11 @@ impl Look<'_> {
         let keys = match (all.get("source_profile"), all.get("credential_source").map(String::as_str)) {
             (Some(source), None) => self.source(name, source, visited, region),
             (None, Some("Environment")) => self.in_environment().unwrap_or_else(|| {
-                wrong("it takes its role with keys of the environment, and there are none")
+                wrong("it takes its role with the keys of the environment, which are not set")
             }),
-            (None, Some("EcsContainer")) => self
-                .of_container()
-                .unwrap_or_else(|| wrong("it takes its role with the keys of a container, and this is none")),
+            (None, Some("EcsContainer")) => self.of_container().unwrap_or_else(|| {
+                wrong("it takes its role with the keys of a container, and this is not a container")
+            }),
             (None, Some("Ec2InstanceMetadata")) => fetched(Source::Machine(self.machine())),
             (None, Some(other)) => {
                 Keys::Wrong(format!("its `credential_source` is {other:?}, which is not known"))
@@ -214,7 +214,7 @@ impl Look<'_> {
         found.unwrap_or_else(|| Keys::Wrong(format!("its `source_profile` {source:?} has no keys")))
     }
 
-    /// A role for whoever has a token.
+    /// A role assumed with a web identity token.
     fn web_identity(&self, all: &Settings, region: &str) -> Option<Keys> {
         let token_file = PathBuf::from(all.get("web_identity_token_file")?);
         Some(match self.assumed(all, region) {
@@ -229,7 +229,7 @@ impl Look<'_> {
         let address = self.address("STS", region, |region| format!("https://sts.{region}.amazonaws.com"))?;
         let seconds = text("duration_seconds");
         if seconds.as_ref().is_some_and(|seconds| seconds.parse::<u32>().is_err()) {
-            return Err(wrong("its `duration_seconds` is no number"));
+            return Err(wrong("its `duration_seconds` is not a number"));
         }
         Ok(Role {
             arn,
@@ -262,7 +262,7 @@ impl Look<'_> {
                 tokens: self
                     .tokens
                     .clone()
-                    .ok_or_else(|| wrong("its tokens are in the home folder, and there is none"))?,
+                    .ok_or_else(|| wrong("its tokens are in the home folder, and `HOME` is not set"))?,
                 portal: self
                     .address("SSO", &region, |region| format!("https://portal.sso.{region}.amazonaws.com"))?,
                 renewal: self
@@ -282,7 +282,7 @@ impl Look<'_> {
         match set {
             Some(set) => Ok(set.trim_end_matches('/').to_owned()),
             None if is_region(region) => Ok(usual(region)),
-            None => Err(Keys::Wrong(format!("{region:?} is no region"))),
+            None => Err(Keys::Wrong(format!("{region:?} is not a region"))),
         }
     }
 
@@ -342,7 +342,7 @@ fn credentials(access_key: String, secret_key: String, session_token: Option<Str
     Keys::Given(Credentials { access_key, secret_key: Secret::new(secret_key), session_token })
 }
 
-/// The file's text; one that is missing, too large or not text says nothing.
+/// The file's text; empty when the file is missing, too large or not UTF-8.
 fn read(path: &str) -> String {
     let small = std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() <= MAX_FILE);
     if small { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
@@ -379,7 +379,8 @@ impl Titles {
 fn section(text: &str, name: &str, titles: Titles) -> Option<HashMap<String, String>> {
     let mut settings: Option<HashMap<String, String>> = None;
     let mut inside = false;
-    // How far the last setting was indented. What is indented further belongs to it, and none of ours is so long.
+    // How far the last setting was indented. What is indented further belongs to it, and none of ours is so
+    // long.
     let mut depth = usize::MAX;
     for line in text.lines() {
         let trimmed = line.trim();
@@ -422,7 +423,7 @@ mod tests {
     const CONFIG: &str = "[default]\nregion = eu-west-1\ns3 =\n  region = nowhere\n[profile work]\nregion=us-west-2\n\
         [profile sso]\nsso_session = corp\nregion = eu-central-1\n";
 
-    /// What is known of the keys, in a word.
+    /// The kind of the keys, as one word.
     fn told(keys: &Keys) -> &str {
         match keys {
             Keys::Given(credentials) => &credentials.access_key,
@@ -503,11 +504,11 @@ mod tests {
             ),
             (
                 format!("{role}credential_source = Environment\n"),
-                "it takes its role with keys of the environment, and there are none",
+                "it takes its role with the keys of the environment, which are not set",
             ),
             (
                 format!("{role}credential_source = EcsContainer\n"),
-                "it takes its role with the keys of a container, and this is none",
+                "it takes its role with the keys of a container, and this is not a container",
             ),
             (
                 format!("{role}mfa_serial = m\nsource_profile = x\n"),
@@ -518,7 +519,7 @@ mod tests {
             (format!("{sign_on}[sso-session corp]\n"), "its single sign-on lacks `sso_region`"),
             (
                 format!("{sign_on}sso_role_name=r\n[sso-session corp]\nsso_start_url=u\nsso_region=a.b/c\n"),
-                "\"a.b/c\" is no region",
+                "\"a.b/c\" is not a region",
             ),
         ] {
             assert_eq!(told(&find(&off, "", &config).keys), want, "{config}");

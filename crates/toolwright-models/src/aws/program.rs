@@ -11,7 +11,7 @@ use toolwright_core::ModelError;
 use super::source::{Held, held};
 use crate::error;
 
-/// How long it may take; somebody may have to be asked.
+/// Timeout of the program; it may have to prompt a person.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The most bytes that it may print.
@@ -21,7 +21,7 @@ const MOST: u64 = 1 << 20;
 pub(super) async fn run(command: &str) -> Result<Held, ModelError> {
     let words = words(command).filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| {
-        error::auth("`credential_process` is no command: a quote is not closed, or it is empty")
+        error::auth("`credential_process` is not a command: a quote is not closed, or it is empty")
     })?;
     let [name, rest @ ..] = words.as_slice() else {
         return Err(error::auth("`credential_process` is empty"));
@@ -54,7 +54,8 @@ pub(super) async fn run(command: &str) -> Result<Held, ModelError> {
     held(&printed, ["AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"])
 }
 
-/// The beginning of what is printed; the rest is read too, so that nobody waits for a reader.
+/// The beginning of the output. The rest is read and dropped, so that the program does not block on a full
+/// pipe.
 async fn all(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let Some(mut stream) = stream else { return Vec::new() };
     let mut bytes = Vec::new();
@@ -64,7 +65,8 @@ async fn all(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     bytes
 }
 
-/// The words of a command, as a shell splits them: quotes and backslashes, and nothing else. `None` for a quote that stays open.
+/// The words of a command, as a shell splits them: quotes and backslashes, and nothing else. `None` for a
+/// quote that stays open.
 fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut letters = command.chars();

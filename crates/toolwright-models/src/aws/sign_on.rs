@@ -1,4 +1,5 @@
-//! Single sign-on: `aws sso login` leaves a token in a file, which is changed for keys, and renewed where that is possible.
+//! Single sign-on: `aws sso login` leaves a token in a file, which is changed for keys, and renewed where
+//! that is possible.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +13,7 @@ use toolwright_core::time::Civil;
 use toolwright_core::{ModelError, ModelErrorKind, Secret};
 use toolwright_net::Proxies;
 
-use super::ask::{self, Asked};
+use super::ask::{self, CredentialRequest};
 use super::source::{Held, SignOn, held, moment};
 use crate::error;
 
@@ -30,7 +31,12 @@ pub(super) async fn keys(sign_on: &SignOn, proxies: &Proxies) -> Result<Held, Mo
     let mut url = Url::parse(&format!("{}/federation/credentials", sign_on.portal)).map_err(bad)?;
     url.query_pairs_mut().append_pair("role_name", &sign_on.role).append_pair("account_id", &sign_on.account);
     let headers = [("x-amz-sso_bearer_token", Secret::new(token))];
-    let asked = Asked { method: Method::GET, address: url.as_str(), headers: &headers, body: String::new() };
+    let asked = CredentialRequest {
+        method: Method::GET,
+        address: url.as_str(),
+        headers: &headers,
+        body: String::new(),
+    };
     let answer = ask::far(&asked, proxies).await.map_err(|problem| match problem.kind() {
         ModelErrorKind::Auth => error::auth(format!("{problem}; {}", again(sign_on))).with_source(problem),
         _ => problem,
@@ -57,8 +63,8 @@ async fn token(sign_on: &SignOn, proxies: &Proxies) -> Result<String, ModelError
     }
     match renewed(sign_on, &kept, proxies).await {
         Ok(renewed) => {
-            // Others use the file too; without it they would have to sign on anew. Where it cannot be written, as in a container
-            // that only reads it, the token does for now all the same.
+            // Others use the file too; without it they would have to sign on anew. Where it cannot be
+            // written, as in a container that mounts it read-only, the token is still used for now.
             drop(save(&file, &renewed));
             Ok(renewed.get("accessToken").and_then(Value::as_str).unwrap_or_default().to_owned())
         }
@@ -71,8 +77,8 @@ async fn token(sign_on: &SignOn, proxies: &Proxies) -> Result<String, ModelError
     }
 }
 
-/// The token for this place, and its file: one that holds or can be renewed goes before one that has ended, then the one that
-/// holds longest.
+/// The token for this place, and its file: one that holds or can be renewed goes before one that has ended,
+/// then the one that holds longest.
 fn newest(sign_on: &SignOn) -> Option<(PathBuf, Value)> {
     let files = fs::read_dir(&sign_on.tokens).ok()?.flatten().take(MOST_FILES).map(|file| file.path());
     let tokens = files.filter_map(|file| {
@@ -102,7 +108,12 @@ async fn renewed(sign_on: &SignOn, kept: &Value, proxies: &Proxies) -> Result<Va
     });
     let address = format!("{}/token", sign_on.renewal);
     let headers = [("content-type", Secret::new("application/json"))];
-    let asked = Asked { method: Method::POST, address: &address, headers: &headers, body: body.to_string() };
+    let asked = CredentialRequest {
+        method: Method::POST,
+        address: &address,
+        headers: &headers,
+        body: body.to_string(),
+    };
     let answer: Value = serde_json::from_slice(&ask::far(&asked, proxies).await?).unwrap_or_default();
     let token =
         answer.get("accessToken").and_then(Value::as_str).ok_or_else(|| error::auth("no token came back"))?;

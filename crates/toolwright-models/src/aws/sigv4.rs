@@ -1,4 +1,4 @@
-//! Signature version 4: who holds a secret key shows so without sending it.
+//! Signature version 4: proves possession of a secret key without sending it.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! Where keys can be had that are not written down, and keeping them until they end.
+//! Sources of temporary credentials, and the cache that holds them until they expire.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use serde_json::Value;
 use toolwright_core::{ModelError, Secret};
 use toolwright_net::Proxies;
 
-use super::ask::{self, Asked};
+use super::ask::{self, CredentialRequest};
 use super::profile::Keys;
 use super::sigv4::Credentials;
 use super::{program, sign_on, sts};
 use crate::error;
 
-/// Where keys can be had.
+/// Where temporary credentials come from.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Source {
     /// A program prints them: this command, as a shell splits it into words.
     Process(String),
-    /// A role that other keys may take on.
+    /// A role assumed with other keys.
     Role {
         /// The role.
         role: Role,
         /// The other keys.
         keys: Keys,
     },
-    /// A role for whoever has the token in a file.
+    /// A role assumed with the web identity token in a file.
     WebIdentity {
         /// The role.
         role: Role,
@@ -43,14 +43,14 @@ pub enum Source {
     Machine(Machine),
 }
 
-/// A role to take on.
+/// A role to assume.
 #[derive(Debug, Clone)]
 pub struct Role {
     /// Its name.
     pub arn: String,
-    /// What whoever takes it on calls themselves.
+    /// The session name.
     pub session: Option<String>,
-    /// What the owner of the role wants to hear.
+    /// The external id that the owner of the role requires.
     pub external_id: Option<String>,
     /// For how long.
     pub seconds: Option<String>,
@@ -63,7 +63,7 @@ pub struct Role {
 /// Single sign-on, after `aws sso login`.
 #[derive(Debug, Clone)]
 pub struct SignOn {
-    /// The profile that says so.
+    /// The profile that configures it.
     pub profile: String,
     /// Where people sign on; tokens are known by it.
     pub start: String,
@@ -73,7 +73,7 @@ pub struct SignOn {
     pub role: String,
     /// The folder with the tokens.
     pub tokens: PathBuf,
-    /// Where keys are asked for.
+    /// Where credentials are requested.
     pub portal: String,
     /// Where tokens are renewed.
     pub renewal: String,
@@ -107,7 +107,7 @@ pub(crate) struct Held {
 /// How long before their end keys are fetched anew.
 const AHEAD: Duration = Duration::from_secs(300);
 
-/// How long nobody asks for others when that failed, while keys still hold.
+/// Pause before the next renewal after one failed, while the current keys are still valid.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// How often a service beside the program, or the machine's own, is asked.
@@ -130,7 +130,7 @@ impl Keeper {
         Keeper { keys, proxies, held: tokio::sync::Mutex::new(()), last, failed }
     }
 
-    /// The keys of this moment. Several who ask at the same time wait for one answer.
+    /// The current keys. Concurrent callers share one request.
     pub(crate) async fn get(&self) -> Result<Credentials, ModelError> {
         let Keys::Fetched(source) = &self.keys else {
             return of(&self.keys, &self.proxies).await.map(|held| held.credentials);
@@ -145,7 +145,8 @@ impl Keeper {
         let Some(old) = self.last(Duration::ZERO) else {
             return source.fetch(&self.proxies).await.map(|held| self.keep(held));
         };
-        // What is held still does for a while: it is not outlived by waiting for others, nor does each request wait anew.
+        // What is held still does for a while: it is not outlived by waiting for others, nor does each
+        // request wait anew.
         if locked(&self.failed).is_some_and(|failed| failed.elapsed() < PAUSE) {
             return Ok(old.credentials.clone());
         }
@@ -213,7 +214,8 @@ impl Source {
 }
 
 impl Container {
-    /// Whether an address may be sent the token: with TLS, on this machine, or one of those that Amazon gives to the service.
+    /// Whether an address may be sent the token: with TLS, on this machine, or one of those that Amazon gives
+    /// to the service.
     pub(super) fn may_be_asked(address: &str) -> bool {
         const SERVICES: [&str; 3] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23"];
         let Ok(url) = Url::parse(address) else { return false };
@@ -230,8 +232,12 @@ impl Container {
             None => self.token.clone(),
         };
         let headers: Vec<_> = token.into_iter().map(|token| ("authorization", token)).collect();
-        let asked =
-            Asked { method: Method::GET, address: &self.address, headers: &headers, body: String::new() };
+        let asked = CredentialRequest {
+            method: Method::GET,
+            address: &self.address,
+            headers: &headers,
+            body: String::new(),
+        };
         let body = ask::near(&asked, TRIES).await?;
         held(&body, ["AccessKeyId", "SecretAccessKey", "Token", "Expiration"])
     }
@@ -248,13 +254,23 @@ impl Machine {
     async fn keys(&self) -> Result<Held, ModelError> {
         let lasts = [("x-aws-ec2-metadata-token-ttl-seconds", Secret::new("21600"))];
         let address = format!("{}/latest/api/token", self.address);
-        let asked = Asked { method: Method::PUT, address: &address, headers: &lasts, body: String::new() };
+        let asked = CredentialRequest {
+            method: Method::PUT,
+            address: &address,
+            headers: &lasts,
+            body: String::new(),
+        };
         let token = ask::near(&asked, 1).await?;
         let token = [("x-aws-ec2-metadata-token", Secret::new(String::from_utf8_lossy(&token).trim()))];
         let get = async |path: &str| {
             let address = format!("{}/latest/meta-data/iam/security-credentials/{path}", self.address);
             ask::near(
-                &Asked { method: Method::GET, address: &address, headers: &token, body: String::new() },
+                &CredentialRequest {
+                    method: Method::GET,
+                    address: &address,
+                    headers: &token,
+                    body: String::new(),
+                },
                 TRIES,
             )
             .await
@@ -286,7 +302,7 @@ pub(super) fn held(json: &[u8], [id, key, token, until]: [&str; 4]) -> Result<He
     let lacking = |name: &str| error::auth(format!("the keys that were fetched have no `{name}`"));
     let until = match (text(until), json.get(until).and_then(Value::as_u64)) {
         (Some(said), _) => Some(moment(said).ok_or_else(|| {
-            error::auth(format!("the keys that were fetched hold until {said:?}, which is no time"))
+            error::auth(format!("the keys that were fetched expire at {said:?}, which is not a time"))
         })?),
         (None, Some(millis)) => SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis)),
         (None, None) => None,

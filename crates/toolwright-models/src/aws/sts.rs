@@ -1,4 +1,4 @@
-//! Roles: Amazon's service gives keys for a while to whoever may take one on.
+//! Roles: the Security Token Service returns temporary credentials to callers that may assume one.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use toolwright_core::{ModelError, Secret};
 use toolwright_net::Proxies;
 
 use super::Signer;
-use super::ask::{self, Asked, in_tag};
+use super::ask::{self, CredentialRequest, in_tag};
 use super::sigv4::Credentials;
 use super::source::{Held, Role, in_file, moment};
 use crate::error;
@@ -64,7 +64,7 @@ async fn ask(
     proxies: &Proxies,
 ) -> Result<Held, ModelError> {
     headers.push(("content-type", Secret::new(FORM)));
-    let asked = Asked { method: Method::POST, address: &role.address, headers: &headers, body };
+    let asked = CredentialRequest { method: Method::POST, address: &role.address, headers: &headers, body };
     let answer = ask::far(&asked, proxies).await?;
     let xml = String::from_utf8_lossy(&answer);
     let part = |name: &str| {
@@ -77,7 +77,8 @@ async fn ask(
         session_token: Some(Secret::new(part("SessionToken")?)),
     };
     let until = part("Expiration")?;
-    let unclear =
-        || error::auth(format!("the keys of the role `{}` hold until {until:?}, which is no time", role.arn));
+    let unclear = || {
+        error::auth(format!("the keys of the role `{}` expire at {until:?}, which is not a time", role.arn))
+    };
     Ok(Held { credentials, until: Some(moment(&until).ok_or_else(unclear)?) })
 }

@@ -1,9 +1,9 @@
-//! Anthropic's strict subset. What it cannot express is told to the model in the description, in the same words as
-//! the vendor's own client uses, so that both behave alike.
+//! Anthropic's strict subset. What it cannot express is described to the model in the tool's description, in the same
+//! words as the vendor's own client uses, so that both behave alike.
 
 use serde_json::{Map, Value};
 
-use super::{DialectError, Effect, Place, Report};
+use super::{DialectError, Effect, Report, SchemaPath};
 
 /// The formats of text that the vendor checks.
 const FORMATS: [&str; 10] =
@@ -12,13 +12,17 @@ const FORMATS: [&str; 10] =
 /// Keywords that only speak to people; describing them loses nothing.
 const NOTES: [&str; 5] = ["default", "examples", "$comment", "deprecated", "$schema"];
 
-pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> Result<Value, DialectError> {
+pub(super) fn adapt(
+    schema: &Value,
+    at: &SchemaPath<'_>,
+    report: &mut Report<'_>,
+) -> Result<Value, DialectError> {
     report.enter(at)?;
     let Some(schema) = schema.as_object() else { return Err(at.error("a schema must be an object")) };
     let mut rest = schema.clone();
     let mut strict = Map::new();
     if let Some(Value::Object(definitions)) = rest.shift_remove("$defs") {
-        strict.insert("$defs".to_owned(), each(&definitions, &Place::In(at, "$defs"), report)?);
+        strict.insert("$defs".to_owned(), each(&definitions, &SchemaPath::In(at, "$defs"), report)?);
     }
     if let Some(reference) = rest.shift_remove("$ref") {
         if reference.as_str().is_none_or(|reference| !reference.starts_with("#/$defs/")) {
@@ -54,10 +58,10 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
         if several && variants.iter().any(may_be_object) {
             report.changed(at, format!("the objects of `{key}` exclude each other"), Effect::Tighter);
         }
-        let place = Place::In(at, key);
+        let place = SchemaPath::In(at, key);
         let variants = variants.iter().enumerate();
-        let variants =
-            variants.map(|(index, variant)| adapt(variant, &Place::In(&place, &index.to_string()), report));
+        let variants = variants
+            .map(|(index, variant)| adapt(variant, &SchemaPath::In(&place, &index.to_string()), report));
         let name = if key == "allOf" { "allOf" } else { "anyOf" };
         strict.insert(name.to_owned(), variants.collect::<Result<_, _>>()?);
         if kind.is_some() {
@@ -86,7 +90,7 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
         }
         Some(Some("array")) => {
             if let Some(items) = rest.shift_remove("items") {
-                strict.insert("items".to_owned(), adapt(&items, &Place::In(at, "items"), report)?);
+                strict.insert("items".to_owned(), adapt(&items, &SchemaPath::In(at, "items"), report)?);
             }
             if let Some(least) = rest.shift_remove("minItems") {
                 let known = least.as_f64().is_some_and(|least| least == 0.0 || least == 1.0);
@@ -108,11 +112,12 @@ fn may_be_object(schema: &Value) -> bool {
 
 fn each(
     schemas: &Map<String, Value>,
-    at: &Place<'_>,
+    at: &SchemaPath<'_>,
     report: &mut Report<'_>,
 ) -> Result<Value, DialectError> {
-    let adapted =
-        schemas.iter().map(|(key, schema)| Ok((key.clone(), adapt(schema, &Place::In(at, key), report)?)));
+    let adapted = schemas
+        .iter()
+        .map(|(key, schema)| Ok((key.clone(), adapt(schema, &SchemaPath::In(at, key), report)?)));
     adapted.collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
@@ -146,7 +151,7 @@ fn all_are(strict: &Map<String, Value>, kind: &Value) -> bool {
 fn object(
     rest: &mut Map<String, Value>,
     strict: &mut Map<String, Value>,
-    at: &Place<'_>,
+    at: &SchemaPath<'_>,
     report: &mut Report<'_>,
 ) -> Result<(), DialectError> {
     let properties = match rest.shift_remove("properties") {
@@ -154,7 +159,7 @@ fn object(
         None => Map::new(),
         Some(_) => return Err(at.error("`properties` must be an object")),
     };
-    let place = Place::In(at, "properties");
+    let place = SchemaPath::In(at, "properties");
     strict.insert("properties".to_owned(), each(&properties, &place, report)?);
     report.closed(at, &properties, rest.shift_remove("additionalProperties").as_ref());
     if rest.contains_key("patternProperties") {
@@ -170,7 +175,7 @@ fn object(
 fn describe(
     rest: &Map<String, Value>,
     strict: &mut Map<String, Value>,
-    at: &Place<'_>,
+    at: &SchemaPath<'_>,
     report: &mut Report<'_>,
 ) {
     if rest.is_empty() {

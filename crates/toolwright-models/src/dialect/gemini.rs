@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Change, Effect, MAX_NODES, Place, Report};
+use super::{Change, Effect, MAX_NODES, Report, SchemaPath};
 
 /// Keywords that Gemini follows; it reads past the others.
 const GEMINI: [&str; 26] = [
@@ -37,10 +37,10 @@ const GEMINI: [&str; 26] = [
 /// What Gemini reads past in a schema, which it takes as it is.
 pub(crate) fn ignored(schema: &Value) -> Vec<Change> {
     let mut report = Report { root: schema, changes: Vec::new(), left: MAX_NODES };
-    look(schema, &Place::Root, &mut report);
+    look(schema, &SchemaPath::Root, &mut report);
     return report.changes;
 
-    fn look(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) {
+    fn look(schema: &Value, at: &SchemaPath<'_>, report: &mut Report<'_>) {
         let Some(schema) = schema.as_object() else { return };
         if report.enter(at).is_err() {
             return;
@@ -51,15 +51,15 @@ pub(crate) fn ignored(schema: &Value) -> Vec<Change> {
             } else if key == "oneOf" {
                 report.changed(at, "`oneOf` is read as `anyOf`", Effect::Looser);
             }
-            let place = Place::In(at, key);
+            let place = SchemaPath::In(at, key);
             match (key.as_str(), value) {
                 ("properties" | "$defs", Value::Object(inner)) => {
-                    inner.iter().for_each(|(key, value)| look(value, &Place::In(&place, key), report));
+                    inner.iter().for_each(|(key, value)| look(value, &SchemaPath::In(&place, key), report));
                 }
                 ("anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
                     let list = list.iter().enumerate();
                     list.for_each(|(index, value)| {
-                        look(value, &Place::In(&place, &index.to_string()), report)
+                        look(value, &SchemaPath::In(&place, &index.to_string()), report)
                     });
                 }
                 ("items" | "additionalProperties", value) => look(value, &place, report),

@@ -1,7 +1,7 @@
-//! Schema dialects: one definition of a tool's parameters, in the subset of JSON Schema that a vendor's strict mode
-//! takes, with a report of everything that had to change.
+//! Schema dialects: one definition of a tool's parameters, in the subset of JSON Schema that a vendor's
+//! strict mode takes, with a report of everything that had to change.
 //!
-//! A strict server is no reason to skip validation: the runtime checks every call against the original schema.
+//! A strict server does not replace validation: the runtime checks every call against the original schema.
 
 mod anthropic;
 mod gemini;
@@ -80,7 +80,7 @@ pub enum Effect {
 pub struct DialectError {
     /// Where, as a JSON pointer.
     pub at: String,
-    /// What cannot be said.
+    /// What cannot be expressed.
     pub problem: String,
 }
 
@@ -115,11 +115,11 @@ fn place(at: &str) -> &str {
 pub fn adapt(schema: &Value, dialect: Dialect) -> Result<Adapted, DialectError> {
     let mut report = Report { root: schema, changes: Vec::new(), left: MAX_NODES };
     let schema = match dialect {
-        Dialect::AnthropicStrict => anthropic::adapt(schema, &Place::Root, &mut report),
-        Dialect::OpenAiStrict => openai::adapt(schema.clone(), &Place::Root, &mut report),
+        Dialect::AnthropicStrict => anthropic::adapt(schema, &SchemaPath::Root, &mut report),
+        Dialect::OpenAiStrict => openai::adapt(schema.clone(), &SchemaPath::Root, &mut report),
     }?;
     if let Some(problem) = (dialect == Dialect::OpenAiStrict).then(|| openai::refused(&schema)).flatten() {
-        report.changed(&Place::Root, problem, Effect::Refused);
+        report.changed(&SchemaPath::Root, problem, Effect::Refused);
     }
     Ok(Adapted { schema, changes: report.changes })
 }
@@ -157,7 +157,7 @@ pub(crate) fn is_recursive(schema: &Value) -> bool {
     })
 }
 
-/// Whether a keyword says what is accepted.
+/// Whether a keyword constrains the accepted values.
 fn is_rule(key: &str) -> bool {
     !matches!(
         key,
@@ -185,16 +185,16 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn changed(&mut self, at: &Place<'_>, what: impl Into<String>, effect: Effect) {
+    fn changed(&mut self, at: &SchemaPath<'_>, what: impl Into<String>, effect: Effect) {
         self.changes.push(Change { at: at.pointer(), what: what.into(), effect });
     }
 
-    /// Tells that an object allows its named properties only. Where others were meant (a map, and not just an object that
-    /// does not mention them), that takes something away.
-    fn closed(&mut self, at: &Place<'_>, properties: &Map<String, Value>, others: Option<&Value>) {
+    /// Tells that an object allows its named properties only. Where others were meant (a map, and not just an
+    /// object that does not mention them), that takes something away.
+    fn closed(&mut self, at: &SchemaPath<'_>, properties: &Map<String, Value>, others: Option<&Value>) {
         match others {
             Some(Value::Bool(false)) => {}
-            None if !properties.is_empty() || matches!(at, Place::Root) => {
+            None if !properties.is_empty() || matches!(at, SchemaPath::Root) => {
                 self.changed(at, "only the named properties remain", Effect::Closed);
             }
             _ => self.changed(at, "a map can have no properties without a name", Effect::Tighter),
@@ -202,7 +202,7 @@ impl Report<'_> {
     }
 
     /// Counts one schema, so that no schema takes forever.
-    fn enter(&mut self, at: &Place<'_>) -> Result<(), DialectError> {
+    fn enter(&mut self, at: &SchemaPath<'_>) -> Result<(), DialectError> {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || at.depth() > MAX_DEPTH {
             return Err(at.error("it is too large, or refers to itself"));
@@ -212,16 +212,16 @@ impl Report<'_> {
 }
 
 /// Where in the schema we are.
-enum Place<'a> {
+enum SchemaPath<'a> {
     Root,
-    In(&'a Place<'a>, &'a str),
+    In(&'a SchemaPath<'a>, &'a str),
 }
 
-impl Place<'_> {
+impl SchemaPath<'_> {
     fn pointer(&self) -> String {
         match self {
-            Place::Root => String::new(),
-            Place::In(outer, key) => {
+            SchemaPath::Root => String::new(),
+            SchemaPath::In(outer, key) => {
                 format!("{}/{}", outer.pointer(), key.replace('~', "~0").replace('/', "~1"))
             }
         }
@@ -229,8 +229,8 @@ impl Place<'_> {
 
     fn depth(&self) -> usize {
         match self {
-            Place::Root => 0,
-            Place::In(outer, _) => outer.depth() + 1,
+            SchemaPath::Root => 0,
+            SchemaPath::In(outer, _) => outer.depth() + 1,
         }
     }
 

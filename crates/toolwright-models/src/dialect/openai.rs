@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{DialectError, Effect, MAX_NODES, Place, Report, is_rule};
+use super::{DialectError, Effect, MAX_NODES, Report, SchemaPath, is_rule};
 
 /// The vendor's limits.
 const MAX_LEVELS: usize = 10;
@@ -27,12 +27,16 @@ const REFUSED: [&str; 11] = [
     "unevaluatedProperties",
 ];
 
-pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> Result<Value, DialectError> {
+pub(super) fn adapt(
+    schema: Value,
+    at: &SchemaPath<'_>,
+    report: &mut Report<'_>,
+) -> Result<Value, DialectError> {
     report.enter(at)?;
     let Value::Object(mut schema) = schema else { return Err(at.error("a schema must be an object")) };
     for key in ["$defs", "definitions"] {
         if let Some(Value::Object(definitions)) = schema.get_mut(key) {
-            each(definitions, &Place::In(at, key), report)?;
+            each(definitions, &SchemaPath::In(at, key), report)?;
         }
     }
     let none = Map::new();
@@ -46,7 +50,7 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
         Some(_) => report.changed(at, "the vendor refuses properties without a name", Effect::Refused),
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        each(properties, &Place::In(at, "properties"), report)?;
+        each(properties, &SchemaPath::In(at, "properties"), report)?;
         let names: Vec<Value> = properties.keys().map(|name| name.as_str().into()).collect();
         let required = schema.get("required").and_then(Value::as_array);
         let optional = names.iter().filter(|name| !required.is_some_and(|list| list.contains(name)));
@@ -56,13 +60,13 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
         schema.insert("required".to_owned(), names.into());
     }
     if let Some(items) = schema.get_mut("items").filter(|items| items.is_object()) {
-        *items = adapt(items.take(), &Place::In(at, "items"), report)?;
+        *items = adapt(items.take(), &SchemaPath::In(at, "items"), report)?;
     }
     for key in ["anyOf", "allOf"] {
-        let place = Place::In(at, key);
+        let place = SchemaPath::In(at, key);
         if let Some(Value::Array(variants)) = schema.get_mut(key) {
             for (index, variant) in variants.iter_mut().enumerate() {
-                *variant = adapt(variant.take(), &Place::In(&place, &index.to_string()), report)?;
+                *variant = adapt(variant.take(), &SchemaPath::In(&place, &index.to_string()), report)?;
             }
         }
     }
@@ -87,7 +91,8 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
     Ok(Value::Object(schema))
 }
 
-/// Why the vendor refuses a schema that says nothing it does not know: the root is a union, or there is too much of it.
+/// Why the vendor refuses a schema that says nothing it does not know: the root is a union, or there is too
+/// much of it.
 pub(super) fn refused(schema: &Value) -> Option<String> {
     let mut count = Count { left: MAX_NODES, ..Count::default() };
     count.add(schema);
@@ -144,8 +149,8 @@ impl Count {
     }
 }
 
-/// How many objects and lists are inside one another, at most one more than are allowed. Counts down what is looked at:
-/// references may lead to the same place very often.
+/// How many objects and lists are inside one another, at most one more than are allowed. Counts down what is
+/// looked at: references may lead to the same place very often.
 fn levels(schema: &Value, root: &Value, left: &mut usize) -> usize {
     fn deepest(schema: &Value, root: &Value, outer: usize, left: &mut usize) -> usize {
         *left = left.saturating_sub(1);
@@ -169,11 +174,11 @@ fn levels(schema: &Value, root: &Value, left: &mut usize) -> usize {
 
 fn each(
     schemas: &mut Map<String, Value>,
-    at: &Place<'_>,
+    at: &SchemaPath<'_>,
     report: &mut Report<'_>,
 ) -> Result<(), DialectError> {
     for (key, schema) in schemas {
-        *schema = adapt(schema.take(), &Place::In(at, key), report)?;
+        *schema = adapt(schema.take(), &SchemaPath::In(at, key), report)?;
     }
     Ok(())
 }
@@ -181,7 +186,7 @@ fn each(
 /// Writes a reference out, because nothing may stand beside one. What stands beside it wins.
 fn in_place(
     mut schema: Map<String, Value>,
-    at: &Place<'_>,
+    at: &SchemaPath<'_>,
     report: &mut Report<'_>,
 ) -> Result<Value, DialectError> {
     let reference = schema.shift_remove("$ref");
@@ -198,5 +203,5 @@ fn in_place(
     for (key, value) in target {
         schema.entry(key.clone()).or_insert_with(|| value.clone());
     }
-    adapt(Value::Object(schema), &Place::In(at, "$ref"), report)
+    adapt(Value::Object(schema), &SchemaPath::In(at, "$ref"), report)
 }

@@ -26,7 +26,7 @@ pub fn reference() -> String {
             "Anthropic, Bedrock (Claude)",
             Dialect::AnthropicStrict,
             "Not among the subset: limits of numbers, lengths and lists, \
-          `pattern`, other formats than the usual ten, recursion. What is left out is told in the description. At most 20 \
+          `pattern`, other formats than the usual ten, recursion. What is left out is described. At most 20 \
           tools with 24 optional parameters and 16 unions are sent this way in one request. A tool that takes a map (properties \
           of any name) is sent without `strict`.",
         ),

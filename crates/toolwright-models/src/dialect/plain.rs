@@ -1,5 +1,6 @@
-//! What every vendor takes without a strict mode. Some refuse a request for a single tool whose schema is a union at its
-//! root, is `true`, or refers to itself as a whole; each of these can be said in another way, or in words.
+//! What every vendor takes without a strict mode. Some refuse a request for a single tool whose schema is a
+//! union at its root, is `true`, or refers to itself as a whole; each of these is rewritten, or described in
+//! the tool's description.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +12,7 @@ use super::{Adapted, Change, Effect, MAX_NODES};
 /// Keywords that Anthropic or OpenAI refuse at the root of a tool's parameters.
 const REFUSED_AT_ROOT: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "const"];
 
-/// The longest schema that is told in a description.
+/// The longest schema that is quoted in a description.
 const MAX_TOLD: usize = 4000;
 
 /// The schema of a tool's parameters as every vendor takes it.
@@ -99,7 +100,8 @@ impl Walk {
     }
 }
 
-/// Makes the root an object that is no union: what its variants have in common is written out, the rest is told.
+/// Makes the root a plain object instead of a union: what the variants have in common becomes schema, the
+/// rest is described.
 fn at_root(schema: Value, changes: &mut Vec<Change>) -> Value {
     let Value::Object(mut root) = schema else { return json!({"type": "object"}) };
     let definitions = Value::Object(root.clone());
@@ -219,8 +221,8 @@ fn is_alone(reference: &Value) -> bool {
     reference.as_object().is_some_and(|schema| schema.len() == 1)
 }
 
-/// Writes what the variants have in common into the root: each may have any of their properties. True when a variant
-/// takes values for a property of another that this one does not.
+/// Writes what the variants have in common into the root: each may have any of their properties. True when a
+/// variant takes values for a property of another that this one does not.
 fn any_of(root: &mut Map<String, Value>, variants: &[&Map<String, Value>]) -> bool {
     let own: HashSet<String> = properties(root).map(|(name, _)| name.clone()).collect();
     let all = || variants.iter().copied().flat_map(properties);

@@ -28,7 +28,8 @@ pub(super) const LLAMA_CPP: Vendor = Vendor {
     name: "llama.cpp",
     base_url: Some("http://127.0.0.1:8080/v1"),
     key_variables: &["LLAMA_API_KEY"],
-    // It was seen to call another tool than the one named; `required` with that tool alone does what is meant.
+    // It was seen to call another tool than the one named; `required` with that tool alone does what is
+    // meant.
     quirks: Quirks { any: Any::RequiredOnly, media: &[Kind::Image, Kind::Audio], ..Quirks::USUAL },
     ..OLLAMA
 };

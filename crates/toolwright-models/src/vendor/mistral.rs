@@ -13,7 +13,8 @@ pub(super) const MISTRAL: Vendor = Vendor {
     auth: Auth::Bearer,
     headers: &[],
     quirks: Quirks {
-        // Ids that are not exactly nine letters or digits are refused, so those of other vendors are rewritten.
+        // Ids that are not exactly nine letters or digits are refused, so those of other vendors are
+        // rewritten.
         ids: Ids::Nine,
         any: Any::Any,
         stream_usage: false,

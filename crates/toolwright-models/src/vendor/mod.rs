@@ -1,5 +1,5 @@
-//! Vendors: who serves models, where, and what they do differently. Each is a constant; what they have in common is
-//! in `wire`. Adding one means adding a file and a line in [`VENDORS`].
+//! Vendors: who serves models, where, and what they do differently. Each is a constant; what they have in
+//! common is in `wire`. Adding one means adding a file and a line in [`VENDORS`].
 
 mod anthropic;
 mod bedrock;
@@ -86,7 +86,7 @@ pub enum Auth {
     },
 }
 
-/// How a vendor wants to be told that some tool must be called.
+/// How a request to a vendor demands that some tool is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Any {
     /// The word `required`.
@@ -146,7 +146,8 @@ impl Vendor {
     }
 }
 
-/// What Claude was seen to take. A picture stays in the conversation, so one that is refused would be refused each time.
+/// What Claude was seen to take. A picture stays in the conversation, so one that is refused would be refused
+/// each time.
 pub(crate) const CLAUDE: Pictures = Pictures { letters: 10 << 20, side: 8000, many: 20, side_of_many: 2000 };
 
 /// What a vendor does differently from others of its format.
@@ -174,7 +175,7 @@ pub struct Quirks {
     pub strict: Option<Dialect>,
     /// Whether an answer can be held to a schema, or only to being JSON.
     pub response_schemas: bool,
-    /// Whether it wants to be told what to keep from turn to turn.
+    /// Whether requests must mark what the vendor caches from turn to turn.
     pub caches: bool,
     /// The longest `retry-after`, in seconds, that is meant for this client.
     pub longest_after: Option<f64>,

@@ -1,4 +1,4 @@
-//! OpenAI, over its Responses API, and over Chat Completions for who prefers that.
+//! OpenAI, over its Responses API, or Chat Completions if configured.
 
 use super::{Auth, Key, Quirks, Vendor};
 use crate::dialect::Dialect;

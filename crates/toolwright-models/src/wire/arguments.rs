@@ -1,9 +1,9 @@
-//! The arguments of earlier calls, on their way back to a vendor. What a model wrote may be no JSON at all; sent as it is,
-//! some servers refuse the whole conversation for it, so it goes back inside an object.
+//! The arguments of earlier calls, on their way back to a vendor. What a model wrote may be no JSON at all;
+//! sent as it is, some servers refuse the whole conversation for it, so it goes back inside an object.
 
 use serde_json::{Map, Value, json};
 
-/// Arguments as an object; what is none is shown as the model wrote it.
+/// Arguments as an object; anything else is kept as the text the model wrote.
 pub(super) fn as_object(arguments: &Value) -> Map<String, Value> {
     let shown = |text: &str| Map::from_iter([("INVALID_JSON".to_owned(), json!(text))]);
     match arguments {

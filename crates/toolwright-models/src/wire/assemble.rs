@@ -1,6 +1,7 @@
 //! Putting a reply together from pieces that come in any order and any size.
 //!
-//! The formats differ in how they name the pieces; what becomes of them is the same for all and is decided here.
+//! The formats differ in how they name the pieces; what becomes of them is the same for all and is decided
+//! here.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ impl Piece {
     }
 }
 
-/// The fields of a block beside the `known` ones. The vendor wants them back with the block, so they are kept as they
-/// came; see [`kept_with`](super::turns::kept_with).
+/// The fields of a block beside the `known` ones. The vendor wants them back with the block, so they are kept
+/// as they came; see [`kept_with`](super::turns::kept_with).
 pub(super) fn kept(block: &Value, known: &[&str]) -> Map<String, Value> {
     let beside = |(key, value): &(&String, &Value)| !known.contains(&key.as_str()) && !value.is_null();
     let fields = block.as_object().into_iter().flatten().filter(beside);
@@ -68,8 +69,9 @@ pub(super) enum Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a call after which nothing came, in a reply that reached its limit. Text shows by itself whether
-    /// it is whole; a value only shows what the server made of it, so it becomes text that is cut off.
+    /// The arguments of a call after which nothing came, in a reply that reached its limit. Text shows by
+    /// itself whether it is whole; a value only shows what the server made of it, so it becomes text that is
+    /// cut off.
     fn cut_off(&mut self) {
         let text = match self {
             Arguments::Text(text) | Arguments::Value(Value::String(text)) => std::mem::take(text),
@@ -97,8 +99,8 @@ impl Arguments {
         matches!(self, Arguments::Text(text) if text.trim().is_empty())
     }
 
-    /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime reads it
-    /// leniently and never completes what was cut off.
+    /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime
+    /// reads it leniently and never completes what was cut off.
     fn into_value(self) -> Value {
         match self {
             Arguments::Value(Value::Null) => Value::Object(Map::new()),
@@ -115,8 +117,8 @@ impl Arguments {
     }
 }
 
-/// Which block of a stream is which piece. Servers number their blocks; some do it wrong, or not at all, and then the
-/// order in which blocks start tells.
+/// Which block of a stream is which piece. Servers number their blocks; some do it wrong, or not at all, and
+/// then the order in which blocks start tells.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     started: Vec<Started>,
@@ -135,13 +137,13 @@ impl Places {
         self.started.iter().rev().find(|block| index.is_none() || block.index == index)
     }
 
-    /// The piece of a block that goes on.
+    /// The piece of an open block.
     pub(super) fn find(&self, index: Option<u64>) -> Option<usize> {
         let nth = || self.started.get(usize::try_from(index?).ok()?);
         self.numbered(index).or_else(nth).map(|block| block.place)
     }
 
-    /// The piece of a block that goes on, if it started under this number.
+    /// The piece of an open block, if it started under this number.
     pub(super) fn same(&self, index: Option<u64>) -> Option<usize> {
         self.numbered(index).map(|block| block.place)
     }
@@ -212,8 +214,8 @@ impl Assembly {
         self.names.to_native(wire)
     }
 
-    /// Whether there are calls, and each of them is whole. A call without a word of arguments is one of a tool that takes none
-    /// only where the stream `ended` in order.
+    /// Whether there are calls, and each of them is whole. A call without a word of arguments is one of a
+    /// tool that takes none only where the stream `ended` in order.
     pub(super) fn has_whole_calls(&self, ended: bool) -> bool {
         let whole = |arguments: &Arguments| arguments.is_whole() || (ended && arguments.is_blank());
         let mut calls = self.pieces.iter().filter_map(|piece| match piece {
@@ -223,7 +225,7 @@ impl Assembly {
         calls.next().is_some_and(|first| first) && calls.all(|whole| whole)
     }
 
-    /// The reply, unless its arguments are more than anybody could have meant.
+    /// The reply, unless its arguments exceed the limits.
     pub(super) fn finish(self) -> Result<ModelReply, ModelError> {
         check_shapes(self.pieces.iter().filter_map(|piece| match piece {
             Piece::Call {
@@ -265,8 +267,8 @@ impl Assembly {
                 Piece::Call { id, name, arguments, kept } => {
                     let arguments = arguments.into_value();
                     let position = message.tool_calls.len();
-                    // Some servers give no ids, others the same one twice, in one reply or in each; results could not
-                    // be told apart.
+                    // Some servers give no ids, others the same one twice, in one reply or in each; results
+                    // could not be told apart.
                     let id: Arc<str> = if id.is_empty() || ids.contains(id.as_str()) {
                         format!("call_{}", hash(&format!("{} {position} {id} {name}", self.turn), 20)).into()
                     } else {

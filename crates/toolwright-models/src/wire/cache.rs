@@ -1,7 +1,7 @@
 //! Prompt caching: marks after what stays the same from turn to turn, for vendors that want to be told.
 //!
-//! Tools come first, then instructions, then the conversation, each in the same order every time, so every request
-//! starts with the one before it. The marks move to its end.
+//! Tools come first, then instructions, then the conversation, each in the same order every time, so every
+//! request starts with the one before it. The marks move to its end.
 
 use serde_json::{Map, Value, json};
 use toolwright_core::ModelRequest;
@@ -36,8 +36,8 @@ pub(super) fn mark(target: Target<'_>, request: &ModelRequest<'_>, body: &mut Ma
     }
 }
 
-/// Marks the end of the instructions (tools come before them), and of the user's last two turns: the last is what the
-/// next request will read, the one before is what this request reads.
+/// Marks the end of the instructions (tools come before them), and of the user's last two turns: the last is
+/// what the next request will read, the one before is what this request reads.
 fn mark_blocks(body: &mut Map<String, Value>) {
     let set = |list: Option<&mut Value>| {
         let last = list.and_then(Value::as_array_mut).and_then(|list| list.last_mut());

@@ -1,5 +1,5 @@
-//! Where each kind of content goes in each wire format, as a table that the encoders follow and the documentation
-//! prints. Nothing a tool returns is dropped: what an API cannot take is described in words.
+//! Where each kind of content goes in each wire format, as a table that the encoders follow and the
+//! documentation prints. Nothing a tool returns is dropped: what an API cannot take is described in words.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub enum Kind {
 
 /// Where a kind of content of a tool's result goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// Inside the result, as a block of its kind.
     Native,
     /// Inside the result, as text.
@@ -44,7 +44,7 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// Where it goes.
-    pub place: Place,
+    pub place: Placement,
     /// The form it takes there.
     pub form: &'static str,
 }
@@ -81,7 +81,7 @@ impl Kind {
 
 /// The rule for one kind of content in one format.
 pub fn rule(wire: Wire, kind: Kind) -> Rule {
-    use Place::{Described, Follow, Native, Text};
+    use Placement::{Described, Follow, Native, Text};
     let (place, form) = match (wire, kind) {
         (Wire::BedrockInvoke, kind) => return rule(Wire::AnthropicMessages, kind),
 
@@ -168,23 +168,25 @@ pub(super) enum Inside<'a> {
 /// What a model reads of a result that holds nothing. Told nothing at all, small models make the call again.
 pub(super) const NOTHING: &str = "(done, no output)";
 
-/// Sorts the content of a result. `takes` says whether the API can carry a piece of media at a place: what the result
-/// cannot hold may still follow it.
+/// Sorts the content of a result. `takes` says whether the API can carry a piece of media at a place: what
+/// the result cannot hold may still follow it.
 pub(super) fn sort<'a>(
     wire: Wire,
     result: &'a ToolResult,
-    takes: impl Fn(&Content, Place) -> bool,
+    takes: impl Fn(&Content, Placement) -> bool,
 ) -> Sorted<'a> {
     let mut sorted = Sorted::default();
     for content in &result.content {
         let Some(kind) = kind(content) else { continue };
         match (place(wire, kind, result), content) {
-            (Place::Native, Content::Json { value }) => sorted.inside.push(Inside::Json(value)),
+            (Placement::Native, Content::Json { value }) => sorted.inside.push(Inside::Json(value)),
             (_, Content::Text { .. } | Content::Json { .. } | Content::ResourceLink { .. }) => {
                 sorted.inside.extend(in_words(content).map(Inside::Text));
             }
-            (Place::Native, _) if takes(content, Place::Native) => sorted.inside.push(Inside::Media(content)),
-            (Place::Native | Place::Follow, _) if takes(content, Place::Follow) => {
+            (Placement::Native, _) if takes(content, Placement::Native) => {
+                sorted.inside.push(Inside::Media(content))
+            }
+            (Placement::Native | Placement::Follow, _) if takes(content, Placement::Follow) => {
                 let note = format!("[{}: included below]", label(content));
                 sorted.inside.push(Inside::Text(note.into()));
                 sorted.follow.push(content);
@@ -202,14 +204,14 @@ pub(super) fn sort<'a>(
     sorted
 }
 
-/// Where a kind of content of this result goes. Claude refuses a failed result that holds anything but text, and with it
-/// the conversation.
-fn place(wire: Wire, kind: Kind, result: &ToolResult) -> Place {
+/// Where a kind of content of this result goes. Claude refuses a failed result that holds anything but text,
+/// and with it the conversation.
+fn place(wire: Wire, kind: Kind, result: &ToolResult) -> Placement {
     let text_only = result.is_error()
         && matches!(wire, Wire::AnthropicMessages | Wire::BedrockConverse | Wire::BedrockInvoke);
     match rule(wire, kind).place {
-        Place::Native if text_only && matches!(kind, Kind::Image | Kind::Video | Kind::Document) => {
-            Place::Follow
+        Placement::Native if text_only && matches!(kind, Kind::Image | Kind::Video | Kind::Document) => {
+            Placement::Follow
         }
         place => place,
     }
@@ -261,7 +263,8 @@ pub(super) fn media(content: &Content) -> Option<&Media> {
     }
 }
 
-/// A block in words: its text, or what it is when it cannot be sent. `None` for what is nobody's business.
+/// A block as text: its own text, or a description when it cannot be sent. `None` for blocks that are not
+/// sent at all.
 pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
     let described = || {
         let media = media(content)?;
@@ -281,8 +284,9 @@ pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
     replaced(messages, |block| Some(Content::text(in_words(block).filter(|_| is_picture(block))?)))
 }
 
-/// The messages as a vendor takes them: a picture or PDF that it would refuse is described, and a picture that goes by the
-/// name of another type gets its own. What is refused stays in the conversation, and would end it.
+/// The messages as a vendor takes them: a picture or PDF that it would refuse is described, and a picture
+/// that goes by the name of another type gets its own. What is refused stays in the conversation, and would
+/// end it.
 pub(crate) fn within<'a>(messages: &'a [Message], most: &Pictures) -> Cow<'a, [Message]> {
     let blocks = || messages.iter().flat_map(Message::content);
     let pictures: Vec<&Content> = blocks().filter(|block| is_picture(block)).collect();
@@ -301,8 +305,8 @@ pub(crate) fn within<'a>(messages: &'a [Message], most: &Pictures) -> Cow<'a, [M
 }
 
 impl Pictures {
-    /// How many of the first pictures have to go, and how large the others may be. A large picture among the latest is
-    /// worth more than old ones; a large one that is old is not.
+    /// How many of the first pictures have to go, and how large the others may be. A large picture among the
+    /// latest is worth more than old ones; a large one that is old is not.
     fn room_for(&self, pictures: &[&Content]) -> (usize, u32) {
         let Some(old) = pictures.len().checked_sub(self.many).filter(|old| *old > 0) else {
             return (0, self.side);
@@ -333,7 +337,7 @@ fn instead(block: &Content, most: &Pictures, side: u32) -> Option<Content> {
     if !is_picture(block) {
         let is_pdf = |head: Vec<u8>| head.windows(5).take(1024).any(|start| start == b"%PDF-");
         let wrong = mime_type == "application/pdf" && !head(data).is_none_or(is_pdf);
-        return wrong.then(|| left_out(block, "its data is no PDF"));
+        return wrong.then(|| left_out(block, "its data is not a PDF"));
     }
     if data.len() > most.letters {
         let (bytes, most) = (data.len() / 4 * 3, most.letters / 4 * 3);
@@ -342,7 +346,7 @@ fn instead(block: &Content, most: &Pictures, side: u32) -> Option<Content> {
     }
     let head = head(data)?;
     match (image_type(&head), image_size(&head)) {
-        (None, _) if COMMON.contains(&&**mime_type) => Some(left_out(block, "its data is no picture")),
+        (None, _) if COMMON.contains(&&**mime_type) => Some(left_out(block, "its data is not a picture")),
         (Some(_), Some((width, height))) if width.max(height) > side => {
             let why =
                 format!("it has {width} by {height} pixels, and this model takes at most {side} a side here");
@@ -412,7 +416,7 @@ pub fn reference() -> String {
          - **follows**: in a user message right after the results of the whole batch; the result says so;\n\
          - **described**: the API has no place for it, so the result says what it was.\n\n\
          Media of a type that an API does not take is described too, or given as its address. So is what would make a\n\
-         vendor refuse the conversation: data that is no picture or no PDF, and for Anthropic and Bedrock pictures over 8000\n\
+         vendor refuse the conversation: data that is not a picture or not a PDF, and for Anthropic and Bedrock pictures over 8000\n\
          pixels a side or over 7.5 MB (Bedrock: 3.75 MB). Claude takes more than 20 pictures only when none has more than 2000\n\
          pixels a side: when one of the latest 20 has, the older ones are described, and else those that have. This page is\n\
          generated from the table that the encoders use.\n",
@@ -422,10 +426,10 @@ pub fn reference() -> String {
         for kind in Kind::ALL {
             let Rule { place, form } = rule(wire, kind);
             let place = match place {
-                Place::Native => "native",
-                Place::Text => "text",
-                Place::Follow => "follows",
-                Place::Described => "described",
+                Placement::Native => "native",
+                Placement::Text => "text",
+                Placement::Follow => "follows",
+                Placement::Described => "described",
             };
             let _ = writeln!(page, "| {} | {place} | {form} |", kind.name());
         }
@@ -517,17 +521,17 @@ mod tests {
         assert_eq!(shown("anthropic", right.clone()), right);
         for none in [b"<html>not found</html>".as_slice(), b"", b"\x89P"] {
             let told = shown("bedrock", vec![Content::image("image/png", none)]);
-            assert_eq!(told, [Content::text("[image (image/png) left out: its data is no picture]")]);
+            assert_eq!(told, [Content::text("[image (image/png) left out: its data is not a picture]")]);
         }
         for (kind, vendor) in [("image/jpg", "openai"), ("image/*", "llama.cpp"), ("image/png", "google")] {
             assert_eq!(shown(vendor, vec![Content::image(kind, jpeg)]), right);
         }
-        // What nobody here can judge is left to the rules of the formats.
+        // Other types cannot be checked here; the rules of the formats apply.
         let other = vec![Content::image("image/heic", b"ftypheic"), Content::audio("audio/wav", b"?")];
         assert_eq!(shown("google", other.clone()), other);
         let pdf = |bytes: &[u8]| Content::document("application/pdf", "a.pdf", bytes);
         let told = shown("anthropic", vec![pdf(b"\n%PDF-1.7"), pdf(b"<html>")]);
-        let words = "[document a.pdf (application/pdf) left out: its data is no PDF]";
+        let words = "[document a.pdf (application/pdf) left out: its data is not a PDF]";
         assert_eq!(told, [pdf(b"\n%PDF-1.7"), Content::text(words)]);
     }
 }

@@ -1,7 +1,7 @@
 //! Wire formats: how a conversation becomes a vendor's JSON, and how its replies become messages again.
 //!
-//! There are few formats and many vendors; what a vendor does differently is data in `vendor`. Each format has one
-//! decoder, which whole replies and streams share. Sending bytes belongs to `http`.
+//! There are few formats and many vendors; what a vendor does differently is data in `vendor`. Each format
+//! has one decoder, which whole replies and streams share. Sending bytes belongs to `http`.
 
 mod anthropic;
 mod arguments;
@@ -129,7 +129,8 @@ impl Wire {
         Ok(Value::Object(body))
     }
 
-    /// The address and body of a request that only counts what `request` would read; `None` where there is none.
+    /// The address and body of a request that only counts what `request` would read; `None` where there is
+    /// none.
     pub fn count(
         self,
         target: Target<'_>,
@@ -286,8 +287,8 @@ trait Decode: Send {
     fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError>;
     /// The stream said that it is over.
     fn ended(&mut self) {}
-    /// True when the reply has said why it ended, and that can be believed: some servers say it with every event, or with
-    /// empty ones before the first word.
+    /// True when the reply has said why it ended, and that can be believed: some servers say it with every
+    /// event, or with empty ones before the first word.
     fn is_complete(&self) -> bool;
     /// True when nothing more will come.
     fn is_over(&self) -> bool {
@@ -328,10 +329,10 @@ fn broken() -> ModelError {
     error::reply("the stream broke off before the reply was complete")
 }
 
-/// The error of a stream that goes on with something unknown.
+/// The error of a stream that continues an unknown block.
 fn never_started(index: Option<u64>) -> ModelError {
     let block = index.map_or("a block".to_owned(), |index| format!("block {index}"));
-    error::reply(format!("the stream goes on with {block}, which never started"))
+    error::reply(format!("the stream continues {block}, which never started"))
 }
 
 /// A word at a place in a reply. Some servers write an empty one where others write none.

@@ -1,7 +1,7 @@
 //! Names and ids as vendors want them.
 //!
-//! A tool may be called `files.read`, which most vendors refuse, and an id may come from another vendor. Both are
-//! rewritten on the way out, always in the same way; names are turned back on the way in.
+//! A tool may be called `files.read`, which most vendors refuse, and an id may come from another vendor. Both
+//! are rewritten on the way out, always in the same way; names are turned back on the way in.
 
 use std::collections::HashMap;
 
@@ -103,7 +103,7 @@ impl Names {
         self.wire.get(native).cloned().unwrap_or_else(|| plain(native))
     }
 
-    /// The name a vendor means; one that nobody offered is kept as it is.
+    /// The name a vendor means; one that was not offered is kept as it is.
     pub(crate) fn to_native(&self, wire: &str) -> String {
         self.native.get(wire).cloned().unwrap_or_else(|| wire.to_owned())
     }

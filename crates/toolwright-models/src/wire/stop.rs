@@ -1,9 +1,9 @@
-//! The words with which servers say why an answer ended. Servers that stand for others let the words of other formats
-//! through, in capitals or not, so all formats read them alike.
+//! The words with which servers say why an answer ended. Servers that stand for others let the words of other
+//! formats through, in capitals or not, so all formats read them alike.
 
 use toolwright_core::StopReason;
 
-/// What a word means; `None` when nobody knows it.
+/// The meaning of a stop reason; `None` when it is unknown.
 pub(super) fn stop(word: &str) -> Option<StopReason> {
     Some(match word.to_ascii_lowercase().as_str() {
         "stop" | "end_turn" | "eos" | "eos_token" | "complete" | "finish_reason_unspecified" => {
@@ -30,7 +30,7 @@ pub(super) fn stop(word: &str) -> Option<StopReason> {
         | "image_safety"
         | "image_prohibited_content"
         | "image_recitation" => StopReason::Refusal,
-        // The model wanted a tool, and the vendor stopped it: the model can mend that.
+        // The model wanted a tool, and the vendor stopped it: the model can correct that.
         "malformed_function_call" | "malformed_tool_use" | "unexpected_tool_call" | "too_many_tool_calls" => {
             StopReason::MalformedCall
         }

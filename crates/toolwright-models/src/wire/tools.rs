@@ -9,11 +9,11 @@ use crate::dialect::{self, Adapted, Change, Dialect, Effect};
 use crate::error;
 use crate::vendor::Vendor;
 
-/// What Anthropic holds to schemas in one request: so many tools, and together so many optional parameters and unions.
-/// More is refused because the grammar gets too large.
+/// What Anthropic holds to schemas in one request: so many tools, and together so many optional parameters
+/// and unions. More is refused because the grammar gets too large.
 const MOST_STRICT: [usize; 3] = [20, 24, 16];
 
-/// A tool as a vendor is told about it.
+/// A tool in a vendor's format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// The definition.

@@ -1,4 +1,5 @@
-//! A conversation in the shape every vendor demands: each call is answered, in order, right after it was asked for.
+//! A conversation in the shape every vendor demands: each call is answered, in order, right after it was
+//! asked for.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,8 +20,8 @@ pub(super) enum Turn<'a> {
 }
 
 /// The turns of a conversation. A call that was never answered gets an error for an answer, and a result that
-/// answers nothing is told by the user: dropping either would lose something, and sending them is refused. An id that an
-/// earlier call has is replaced, for the call and its result: vendors refuse it too.
+/// answers nothing is told by the user: dropping either would lose something, and sending them is refused. An
+/// id that an earlier call has is replaced, for the call and its result: vendors refuse it too.
 pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     let mut turns = Vec::new();
     let mut ids = Ids::default();
@@ -114,7 +115,7 @@ fn told(result: &ToolResult) -> Vec<Cow<'_, Content>> {
 pub(super) enum Piece<'a> {
     Content {
         block: &'a Content,
-        kept: Kept<'a>,
+        kept: KeptFields<'a>,
     },
     /// What this vendor sent and wants to see again.
     Own {
@@ -123,15 +124,15 @@ pub(super) enum Piece<'a> {
     },
     Call {
         call: &'a ToolCall,
-        kept: Kept<'a>,
+        kept: KeptFields<'a>,
     },
 }
 
 /// The fields that came with a block and that this vendor wants to see again.
-pub(super) type Kept<'a> = Option<&'a Map<String, Value>>;
+pub(super) type KeptFields<'a> = Option<&'a Map<String, Value>>;
 
 /// A block with the fields that came with it, as far as it has no such field by now.
-pub(super) fn kept_with(kept: Kept<'_>, mut block: Value) -> Value {
+pub(super) fn kept_with(kept: KeptFields<'_>, mut block: Value) -> Value {
     if let Some(block) = block.as_object_mut() {
         for (key, value) in kept.into_iter().flatten() {
             block.entry(key).or_insert_with(|| value.clone());
@@ -179,8 +180,8 @@ pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Pie
     pieces
 }
 
-/// Takes thoughts from the end of what a model said: an answer that was cut off while the model thought has nothing after
-/// them. Vendors refuse that, and with it every later request.
+/// Takes thoughts from the end of what a model said: an answer that was cut off while the model thought has
+/// nothing after them. Vendors refuse that, and with it every later request.
 pub(super) fn drop_last_thoughts(said: &mut Vec<Value>, is_thought: impl Fn(&Value) -> bool) {
     while said.pop_if(|last| is_thought(last)).is_some() {}
 }

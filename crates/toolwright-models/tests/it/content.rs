@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
 use toolwright_models::wire::Delivery;
-use toolwright_models::wire::content::{Kind, Place, reference, rule};
+use toolwright_models::wire::content::{Kind, Placement, reference, rule};
 
 use crate::support::{Conversation, FORMATS, matches_file, target, vendor};
 
@@ -81,18 +81,18 @@ fn every_kind_goes_where_the_table_says() {
             let (has, follows) = (inside.to_string().contains(MARK), after.to_string().contains(MARK));
             let what = format!("{name} {kind:?}: {body}");
             match rule(wire, kind).place {
-                Place::Native => {
+                Placement::Native => {
                     assert!(has && !follows, "{what}");
                     let flagged =
                         inside.get("is_error").is_some() || inside.pointer("/toolResult/status").is_some();
                     assert!(!in_text(&inside) || flagged, "{what}");
                 }
-                Place::Text => assert!(in_text(&inside) && !follows, "{what}"),
-                Place::Follow => {
+                Placement::Text => assert!(in_text(&inside) && !follows, "{what}"),
+                Placement::Follow => {
                     assert!(!has && follows, "{what}");
                     assert!(inside.to_string().contains("included below"), "{what}");
                 }
-                Place::Described => {
+                Placement::Described => {
                     assert!(!has && !follows, "{what}");
                     assert!(inside.to_string().contains("cannot be shown to this model"), "{what}");
                 }

@@ -1,5 +1,5 @@
-//! Dialects: a schema in a vendor's subset accepts nothing that the original refuses, and refuses nothing that it
-//! accepts, unless the report says so.
+//! Dialects: a schema in a vendor's subset accepts nothing that the original refuses, and refuses nothing
+//! that it accepts, unless the report says so.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -188,7 +188,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Without strict mode too: arguments, which are always an object, pass as they did, or the report says so.
+    /// Without strict mode too: arguments, which are always an object, pass as they did, or the report says
+    /// so.
     #[test]
     fn a_tool_that_is_told_in_another_way_means_the_same_or_says_so(
         schema in schema(), values in prop::collection::vec(value(), 24)
@@ -215,7 +216,8 @@ fn tool(name: &str, parameters: Value) -> ToolSpec {
     tool
 }
 
-/// A tool that can be strict, one that cannot without forcing arguments on the model, and one that refers to itself.
+/// A tool that can be strict, one that cannot without forcing arguments on the model, and one that refers to
+/// itself.
 fn tools() -> Vec<ToolSpec> {
     vec![
         tool(

@@ -1,5 +1,5 @@
-//! More servers that misbehave, with faults inside what looks like an answer: a typed error each time, in bounded time and
-//! memory, and no key in any of them.
+//! More servers that misbehave, with faults inside what looks like an answer: a typed error each time, in
+//! bounded time and memory, and no key in any of them.
 
 use std::io::Write as _;
 use std::sync::Arc;

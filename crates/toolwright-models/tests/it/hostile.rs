@@ -1,5 +1,5 @@
-//! Servers that misbehave, over real connections on loopback: a typed error each time, in bounded time and memory,
-//! and no key in any of them.
+//! Servers that misbehave, over real connections on loopback: a typed error each time, in bounded time and
+//! memory, and no key in any of them.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -344,7 +344,7 @@ async fn a_stream_is_one_however_its_type_is_written_or_when_it_has_none() {
             let _ = write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n{kind}\r\n\n");
             let chunk =
                 r#"{"choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}"#;
-            // A sign of life is no part of the answer.
+            // A heartbeat is not part of the answer.
             let _ = write!(stream, "data:\n\ndata: {chunk}\n\ndata: [DONE]\n\n");
         });
         let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
@@ -382,7 +382,7 @@ async fn a_model_that_cannot_see_is_told_of_pictures() {
         let request = received.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(request.matches("data:image/png").count(), if shown { 2 } else { 0 }, "{request}");
         assert_eq!(request.matches("cannot be shown to this model").count(), if shown { 0 } else { 2 });
-        assert!(request.contains("left out: its data is no pdf"), "{request}");
+        assert!(request.contains("left out: its data is not a pdf"), "{request}");
     }
 }
 
@@ -411,7 +411,8 @@ async fn a_key_repeated_inside_a_stream_is_not_repeated_by_us() {
     });
     let error = ask_streaming(&server.model("anthropic", RetryPolicy::NEVER)).await.0.unwrap_err();
     check(&error, ModelErrorKind::Unavailable, "key [secret] is bad");
-    // Nor where a long text is clipped inside of it, or the text is the body of something that is no reply.
+    // Nor where a long text is clipped inside of it, or the text is the body of something that is not a
+    // reply.
     for (vendor, before) in [("anthropic", 460), ("openai-chat", 480), ("google", 490), ("bedrock", 450)] {
         let server = Server::new(move |_, stream| {
             let said = format!("{}{KEY} and more", "x".repeat(before));
@@ -609,7 +610,7 @@ async fn a_document_of_very_many_values_is_refused_before_it_is_built() {
     });
     let settings = ModelSettings::new().base_url(&server.url).retry(RetryPolicy::NEVER);
     let model = connect("ollama/m", settings, |_| None).unwrap();
-    // Commas and brackets in a text are none.
+    // Commas and brackets inside a text do not count.
     assert!(ask(&model).await.unwrap().message.text().ends_with("a,\"["));
     let error = ask(&model).await.unwrap_err();
     check(&error, ModelErrorKind::Reply, "the reply has more than 500000 values");

@@ -144,7 +144,8 @@ fn amazons_library_and_we_find_the_same_keys() {
     assert!(wrong.is_empty(), "{} of {} differ\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// The services that give out keys, and a model. Whoever asks for keys is given a name that says who asked for what.
+/// The services that give out keys, and a model. Whoever asks for keys is given a name that says who asked
+/// for what.
 fn service(request: &Request) -> Reply {
     let form = String::from_utf8_lossy(&request.body).into_owned();
     let field = |name: &str| {
@@ -216,7 +217,8 @@ fn signer(request: &Request) -> String {
     key.unwrap_or("nobody").to_owned()
 }
 
-/// What the services are asked, in the words that count: everything but signatures, times and names of sessions.
+/// What the services are asked, in the words that count: everything but signatures, times and names of
+/// sessions.
 fn essence(request: &Request) -> String {
     let body = String::from_utf8_lossy(&request.body).into_owned();
     let mut fields: Vec<_> = body
@@ -339,7 +341,8 @@ sso_region = us-east-1
 sso_registration_scopes = sso:account:access
 ";
 
-/// A home folder with all that the cases need. Tokens are in files that are named after a hash of who signed on.
+/// A home folder with all that the cases need. Tokens are in files that are named after a hash of who signed
+/// on.
 fn home(name: &str) -> PathBuf {
     let home = std::env::temp_dir().join(format!("toolwright-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&home);

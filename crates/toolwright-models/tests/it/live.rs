@@ -91,7 +91,7 @@ async fn whole_loops_with_a_real_server() {
             assert_eq!((reply.message.text().as_str(), reply.stop), ("OK", StopReason::EndTurn), "{what}");
             assert!(!streamed || told == "OK", "{what}: {told}");
 
-            // A call that was cut off is no end of the conversation.
+            // A call that was cut off does not end the conversation.
             for message in &mut conversation.messages {
                 if let Message::Assistant(message) = message {
                     message.tool_calls.iter_mut().for_each(|call| call.arguments = json!("{\"unit\": \"m"));

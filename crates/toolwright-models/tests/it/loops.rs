@@ -1,5 +1,5 @@
-//! Whole loops through the runtime with real servers: a good call, a call that breaks the schema, a picture, a cancel in
-//! mid-stream; whole and streamed, over every format that a server here speaks.
+//! Whole loops through the runtime with real servers: a good call, a call that breaks the schema, a picture,
+//! a cancel in mid-stream; whole and streamed, over every format that a server here speaks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +73,8 @@ async fn check(model: &dyn Model, streamed: bool, what: &str) {
         "{what}: {outcome:?}"
     );
 
-    // The server's grammar does not hold this bound, so the call is wrong: the model is told, and the run goes on.
+    // The server's grammar does not hold this bound, so the call is wrong: the model is told, and the run
+    // goes on.
     let bounded =
         json!({"type": "object", "properties": {"x": {"type": "number", "minimum": 1e9}}, "required": ["x"]});
     let outcome = go(model, tool("bounded", bounded, || ToolOutput::text("never")), streamed).await.unwrap();
@@ -180,7 +181,8 @@ async fn go_warm(model: &dyn Model, streamed: bool) -> Result<LoopOutcome, RunEr
     builder.build().unwrap().generate_loop(model, messages, &how).await
 }
 
-/// A picture reaches a server that cannot see as words, or as an error that says so; never as a hang or a lost result.
+/// A picture reaches a server that cannot see as words, or as an error that says so; never as a hang or a
+/// lost result.
 async fn pictures(base: &str) {
     let png = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00";
     let shot = || {
@@ -207,7 +209,8 @@ async fn pictures(base: &str) {
     }
 }
 
-/// A cancel while arguments of two thousand letters come in ends the run at once, and the server is free again.
+/// A cancel while arguments of two thousand letters come in ends the run at once, and the server is free
+/// again.
 async fn cancelled(model: &VendorModel, what: &str) {
     let long = json!({"type": "object", "properties": {"x": {"type": "string", "minLength": 2000}}, "required": ["x"]});
     let heard = Arc::new(AtomicUsize::new(0));

@@ -127,7 +127,7 @@ fn echoed(name: &str, format: &str) -> Vec<AssistantMessage> {
     let recorded = read_json(&format!("testdata/wire/{folder}/replies.json"));
     let messages = recorded.as_array().unwrap().iter().filter_map(|reply| {
         let mut message = reply.get("want")?.get("message")?.clone();
-        // What this vendor said, whoever recorded it.
+        // The recordings of this vendor, from any source.
         for block in message.get_mut("content")?.as_array_mut()? {
             // A chunk of thoughts is Mistral's own, of which the other vendor's client knows nothing.
             if block.pointer("/opaque/chunk").is_some() {

@@ -1,5 +1,5 @@
-//! Real servers on loopback, each ended with the test that started it. `cargo xtask test` installs them; where one is
-//! missing, its tests say so and pass.
+//! Real servers on loopback, each ended with the test that started it. `cargo xtask test` installs them;
+//! where one is missing, its tests say so and pass.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};

@@ -100,7 +100,7 @@ fn recorded_replies_decode_alike_whole_and_streamed() {
     }
 }
 
-/// Why a reply ended is the same word whoever says it.
+/// All vendors' stop reasons map to the same words.
 #[test]
 fn why_a_reply_ended_is_known() {
     let anthropic = |stop: &str| json!({"type": "message", "role": "assistant", "stop_reason": stop, "content": [{"type": "text", "text": "I"}]});
@@ -213,8 +213,8 @@ fn check_echo(name: &str, reply: ModelReply, echo: Option<&Value>, what: &str) {
     assert_eq!(&got, echo, "{what}");
 }
 
-/// A decoder only sees events. So it is enough that the same events come wherever the bytes are cut, and that any number
-/// of them is a whole reply or an error.
+/// A decoder only sees events. So it is enough that the same events come wherever the bytes are cut, and that
+/// any number of them is a whole reply or an error.
 #[test]
 fn a_stream_cut_anywhere_gives_the_same_reply_and_one_that_ends_early_gives_none() {
     for (name, folder) in FORMATS {
@@ -238,7 +238,8 @@ fn a_stream_cut_anywhere_gives_the_same_reply_and_one_that_ends_early_gives_none
                 let conversation = conversation();
                 let mut decoder = vendor(name).wire.decoder(target(name), &conversation.request());
                 whole.iter().take(length).for_each(|event| decoder.event(event, &mut |_| {}).unwrap());
-                // What is left of a stream that breaks off here is complete, or an error; never a shorter reply.
+                // What is left of a stream that breaks off here is complete, or an error; never a shorter
+                // reply.
                 if let Ok(reply) = decoder.finish() {
                     let got = (&reply.message, reply.stop);
                     assert_eq!(got, (&wanted.message, wanted.stop), "{folder}: {what}, {length} events");

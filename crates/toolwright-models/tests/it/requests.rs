@@ -93,7 +93,8 @@ fn every_choice_of_tool_has_its_words() {
     );
 }
 
-/// llama.cpp answers 500 to a whole conversation with arguments in it that are no JSON, and templates read objects.
+/// llama.cpp answers 500 to a whole conversation with arguments in it that are no JSON, and templates read
+/// objects.
 #[test]
 fn arguments_that_are_no_object_go_back_inside_one() {
     let cases = [
@@ -288,8 +289,8 @@ fn no_vendor_loses_a_message_or_panics_on_an_odd_conversation() {
     }
 }
 
-/// Every kind of content as a result and as a user's message, every choice of tool, both deliveries: each request has
-/// the shape that the vendor's own client accepts, with no key it does not know.
+/// Every kind of content as a result and as a user's message, every choice of tool, both deliveries: each
+/// request has the shape that the vendor's own client accepts, with no key it does not know.
 #[test]
 fn every_request_has_the_shape_the_vendors_clients_accept() {
     let everything: Conversation = serde_json::from_value(json("testdata/wire/conversation.json")).unwrap();

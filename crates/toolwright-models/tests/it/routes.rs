@@ -1,4 +1,5 @@
-//! How requests travel: through proxies, again after a broken stream, at a pace, and with which proof of who asks.
+//! How requests travel: through proxies, again after a broken stream, at a pace, and with which proof of who
+//! asks.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! The vendors' own clients and we read the same in the same bytes: in streams as they should be, and in odd ones.
+//! The vendors' own clients and we read the same in the same bytes: in streams as they should be, and in odd
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -142,8 +143,9 @@ fn the_vendors_clients_and_we_read_the_same_in_the_same_bytes() {
     }
 }
 
-/// Whole numbers as such, keys in order: one client reads every number as a float. Neighbours of one kind in the order
-/// of blocks are one: some clients join what we keep apart. Blank texts say nothing, and no vendor takes them back.
+/// Whole numbers as such, keys in order: one client reads every number as a float. Neighbours of one kind in
+/// the order of blocks are one: some clients join what we keep apart. Blank texts say nothing, and no vendor
+/// takes them back.
 fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -302,9 +304,9 @@ fn is_whole(format: &str, events: &[Value]) -> bool {
     }
 }
 
-/// The calls without what we mend: ids that are missing or come twice, names that are missing, and arguments that are
-/// no JSON, which stay the text they are.
-fn mended(calls: &Value, beside: &Value) -> Vec<(Value, Value)> {
+/// The calls without what we mend: ids that are missing or come twice, names that are missing, and arguments
+/// that are no JSON, which stay the text they are.
+fn repaired(calls: &Value, beside: &Value) -> Vec<(Value, Value)> {
     let calls = calls.as_array().into_iter().flatten().zip(beside.as_array().into_iter().flatten());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let one = |(call, other): (&Value, &Value)| {
@@ -314,8 +316,8 @@ fn mended(calls: &Value, beside: &Value) -> Vec<(Value, Value)> {
     calls.map(one).collect()
 }
 
-/// Why we may read an odd stream in another way than the vendor's client; each has its line in `docs/divergences.md`.
-/// `None` when there is no reason.
+/// Why we may read an odd stream in another way than the vendor's client; each has its line in
+/// `docs/divergences.md`. `None` when there is no reason.
 fn reason(format: &str, how: &str, straight: &Value, ours: &Value, theirs: &Value) -> Option<&'static str> {
     let same = |keys: &[&str]| keys.iter().all(|key| ours.get(key) == theirs.get(key));
     let counted = |view: &Value| view["calls"].as_array().map(Vec::len);
@@ -337,9 +339,9 @@ fn reason(format: &str, how: &str, straight: &Value, ours: &Value, theirs: &Valu
     } else if format == "openai_responses" && same(&["text", "calls", "stop", "usage"]) {
         Some("reasoning without words goes back too")
     } else {
-        let mended = counted(ours) == counted(theirs)
-            && mended(&ours["calls"], &theirs["calls"]) == mended(&theirs["calls"], &ours["calls"]);
-        (mended && same(&["text", "reasoning", "stop", "usage"]))
+        let repaired = counted(ours) == counted(theirs)
+            && repaired(&ours["calls"], &theirs["calls"]) == repaired(&theirs["calls"], &ours["calls"]);
+        (repaired && same(&["text", "reasoning", "stop", "usage"]))
             .then_some("calls get ids and keep their text")
     }
 }

@@ -324,7 +324,7 @@ async fn a_list_of_calls_is_calls_and_what_is_none_is_told() {
     let bad = "Again. <tool_call>{'name': 'fail'}</tool_call>";
     let replies = vec![
         Reply::text(list),
-        Reply::text(bad).expecting("is no object. Write {"),
+        Reply::text(bad).expecting("is not an object. Write {"),
         Reply::text("Done.").expecting("is not JSON (key must be a string"),
     ];
     let (messages, asked, _) = go(PromptFormat::Json, replies, LoopOptions::default()).await;

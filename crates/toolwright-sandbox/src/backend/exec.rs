@@ -1,7 +1,8 @@
 //! Runs one job to its end: feeds it, drains it in bounded memory, and keeps its time.
 //!
-//! The sequence: submit, hear that it started, then pump the streams until the job reports its end or the time is up.
-//! The report comes after everything the command started is dead, so draining ends by itself; a cap guards it anyway.
+//! The sequence: submit, hear that it started, then pump the streams until the job reports its end or the
+//! time is up. The report comes after everything the command started is dead, so draining ends by itself; a
+//! cap guards it anyway.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -71,7 +72,7 @@ pub(crate) trait Sink {
     fn space(&mut self) -> &mut [u8];
     /// So many bytes were put there.
     fn filled(&mut self, count: usize);
-    /// Where a thread may put what follows, once nobody has to be told of it.
+    /// Where a drain thread may put further output, once it no longer has to be reported.
     fn lend(&mut self) -> Option<Weak<Lent>> {
         None
     }
@@ -101,8 +102,8 @@ impl<F: FnMut(&[u8])> Sink for Each<F> {
     }
 }
 
-/// Keeps standard output, and tells somebody of it until there is too much.
-struct Kept<'a> {
+/// Captures stdout, and reports it to a sink up to the limit.
+struct CapturedStdout<'a> {
     capture: Capture,
     lent: Option<Arc<Lent>>,
     sink: Option<&'a dyn OutputSink>,
@@ -126,7 +127,7 @@ impl<S: Sink> Sink for &mut S {
     }
 }
 
-impl Sink for Kept<'_> {
+impl Sink for CapturedStdout<'_> {
     fn space(&mut self) -> &mut [u8] {
         self.capture.space()
     }
@@ -260,8 +261,8 @@ async fn drain(mut from: pipe::Receiver, wide: bool, sink: &mut impl Sink) {
     }
 }
 
-/// Runs a command and turns the outcome into a result or one of the expected errors. `skip` tells how much of a
-/// piece of standard error is not the command's own.
+/// Runs a command and turns the outcome into a result or one of the expected errors. `skip` tells how much of
+/// a piece of standard error is not the command's own.
 pub(crate) async fn command(
     session: &Session,
     job: &Job,
@@ -271,7 +272,7 @@ pub(crate) async fn command(
     layers: &[String],
     mut skip: impl FnMut(&[u8]) -> usize,
 ) -> Result<ExecResult, ToolError> {
-    let mut stdout = Kept { capture: Capture::new(MAX_EXEC_OUTPUT), lent: None, sink };
+    let mut stdout = CapturedStdout { capture: Capture::new(MAX_EXEC_OUTPUT), lent: None, sink };
     let mut stderr = Capture::new(MAX_EXEC_OUTPUT);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let finish = run(
@@ -349,9 +350,8 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
             libc::EAGAIN | libc::ENOMEM => {
                 ToolError::of(ErrorKind::Limit, "no process can be started: the sandbox's limit is reached")
             }
-            _ => unavailable("a protection could not be put on").hint(
-                "what is protected may have been changed outside; open the sandbox again to be told of it",
-            ),
+            _ => unavailable("a protection could not be put on")
+                .hint("protected files may have been changed outside; open the sandbox again to see which"),
         };
         return error.with_source(source);
     }
@@ -388,7 +388,7 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
     };
     let error = ToolError::of(kind, format!("{subject} {what}")).with_source(source);
     match errno {
-        libc::EROFS => error.hint("the sandbox lets nobody write there; whoever set it up can allow it"),
+        libc::EROFS => error.hint("the sandbox is read-only there; its policy can allow writing"),
         _ => error,
     }
 }

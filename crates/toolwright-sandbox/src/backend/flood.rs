@@ -1,10 +1,11 @@
 //! Output beyond the limit, drained by a thread of its own.
 //!
-//! A pipe that is waited for by the reactor wakes it with every write, which costs both sides more than the bytes do. A
-//! stream that has passed the limit is therefore taken off the reactor and looked at every tenth of a millisecond, which a
-//! wide pipe bridges, by a thread that does nothing else; the async threads meanwhile keep the time. Of such a stream only
-//! the end will be wanted, and that is whatever waits in the pipe last: all that waits before it is thrown away by the
-//! kernel, without being copied. A stream that falls silent is read, and goes back to the reactor.
+//! A pipe that is waited for by the reactor wakes it with every write, which costs both sides more than the
+//! bytes do. A stream that has passed the limit is therefore taken off the reactor and looked at every tenth
+//! of a millisecond, which a wide pipe bridges, by a thread that does nothing else; the async threads
+//! meanwhile keep the time. Of such a stream only the end will be wanted, and that is whatever waits in the
+//! pipe last: all that waits before it is thrown away by the kernel, without being copied. A stream that
+//! falls silent is read, and goes back to the reactor.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,11 +17,11 @@ use tokio::net::unix::pipe;
 use crate::capture::{Capture, KEPT_END};
 use crate::sys;
 
-/// How long to wait between looks. At full speed this is a third of a pipe of [`WIDE`] bytes.
+/// The pause between passes. At full speed this is a third of a pipe of [`WIDE`] bytes.
 const PAUSE: Duration = Duration::from_micros(100);
-/// After so many looks without a byte the stream is silent.
+/// After this many passes without a byte the stream is silent.
 const SILENT_LOOKS: usize = 100;
-/// The most reads in one look, so that whoever wants the capture gets it.
+/// The most reads in one pass, so that the owner of the capture can take the lock.
 const READS: usize = 64;
 /// Only a pipe this wide is worth it.
 pub(crate) const WIDE: usize = 1024 * 1024;
@@ -39,10 +40,10 @@ impl Lent {
     }
 }
 
-/// How a look, or the whole of them, ended.
+/// How one pass over the pipe, or all of them, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// The stream is over, or nobody wants it any more.
+enum Progress {
+    /// The stream is over, or its capture was dropped.
     Over,
     /// Bytes came.
     Busy,
@@ -55,40 +56,41 @@ pub(crate) async fn drain(from: pipe::Receiver, lent: Weak<Lent>) -> Option<pipe
     let fd = from.into_nonblocking_fd().ok()?;
     let watched = tokio::task::spawn_blocking(move || (watch(&fd, &lent), fd)).await;
     match watched {
-        Ok((Look::Silent | Look::Busy, fd)) => pipe::Receiver::from_owned_fd(fd).ok(),
+        Ok((Progress::Silent | Progress::Busy, fd)) => pipe::Receiver::from_owned_fd(fd).ok(),
         _ => None,
     }
 }
 
-fn watch(fd: &OwnedFd, lent: &Weak<Lent>) -> Look {
+fn watch(fd: &OwnedFd, lent: &Weak<Lent>) -> Progress {
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null").ok();
     let (mut silent, mut left) = (0, 0);
     while silent < SILENT_LOOKS {
-        let Some(lent) = lent.upgrade() else { return Look::Over };
+        let Some(lent) = lent.upgrade() else { return Progress::Over };
         match look(fd, nowhere.as_ref(), &lent, &mut left) {
-            Look::Over => return Look::Over,
-            Look::Busy => silent = 0,
-            Look::Silent => silent += 1,
+            Progress::Over => return Progress::Over,
+            Progress::Busy => silent = 0,
+            Progress::Silent => silent += 1,
         }
         drop(lent);
         std::thread::sleep(PAUSE);
     }
-    Look::Silent
+    Progress::Silent
 }
 
-/// Throws away what is there but for the end, which is `left` in the pipe; reads it when nothing came after it.
-fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &Lent, left: &mut usize) -> Look {
+/// Discards all waiting bytes but the end, which stays in the pipe (`left`) and is read once nothing follows
+/// it.
+fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &Lent, left: &mut usize) -> Progress {
     let mut capture = lent.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(capture) = capture.as_mut() else { return Look::Over };
+    let Some(capture) = capture.as_mut() else { return Progress::Over };
     let before = std::mem::take(left);
     let waiting = sys::waiting(fd.as_fd()).unwrap_or(0);
     if let Some(nowhere) = nowhere.filter(|_| capture.is_over() && waiting > before) {
         *left = waiting;
-        let Some(beyond) = waiting.checked_sub(KEPT_END) else { return Look::Busy };
+        let Some(beyond) = waiting.checked_sub(KEPT_END) else { return Progress::Busy };
         if let Ok(moved) = sys::splice(fd.as_fd(), nowhere.as_fd(), beyond) {
             capture.skip(moved);
             *left -= moved;
-            return Look::Busy;
+            return Progress::Busy;
         }
         *left = 0;
     }
@@ -96,18 +98,18 @@ fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &Lent, left: &mut usize) -> 
 }
 
 /// Reads what is there.
-fn read(fd: &OwnedFd, capture: &mut Capture) -> Look {
+fn read(fd: &OwnedFd, capture: &mut Capture) -> Progress {
     for read in 0..READS {
         match sys::read(fd.as_fd(), capture.space()) {
-            Ok(0) => return Look::Over,
+            Ok(0) => return Progress::Over,
             Ok(count) => drop(capture.filled(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                return if read == 0 { Look::Silent } else { Look::Busy };
+                return if read == 0 { Progress::Silent } else { Progress::Busy };
             }
-            Err(_) => return Look::Over,
+            Err(_) => return Progress::Over,
         }
     }
-    Look::Busy
+    Progress::Busy
 }
 
 #[cfg(test)]
@@ -126,14 +128,14 @@ mod tests {
         let (read, mut write) = pipe();
         let lent = Lent::new(Capture::new(1 << 20));
         write.write_all(b"some").unwrap();
-        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Look::Silent);
+        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Progress::Silent);
         write.write_all(b" more").unwrap();
         drop(write);
-        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Look::Over);
+        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Progress::Over);
         assert_eq!(lent.take().unwrap().finish().text, "some more");
         let (read, _write) = pipe();
-        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Look::Over);
-        assert_eq!(watch(&read, &Weak::new()), Look::Over);
+        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Progress::Over);
+        assert_eq!(watch(&read, &Weak::new()), Progress::Over);
     }
 
     #[test]
@@ -157,7 +159,7 @@ mod tests {
                         .chain(slow.chunks(1))
                         .for_each(|piece| write.write_all(piece).unwrap());
                 });
-                while watch(&read, &Arc::downgrade(&lent)) != Look::Over {}
+                while watch(&read, &Arc::downgrade(&lent)) != Progress::Over {}
             });
             let mut whole = Capture::new(limit);
             whole.push(&all);

@@ -1,5 +1,5 @@
-//! What is typed on a terminal. The kernel cuts lines of more than 4095 bytes while a terminal collects whole lines; here
-//! they are handed to the reader in pieces before that.
+//! What is typed on a terminal. The kernel cuts lines of more than 4095 bytes while a terminal collects whole
+//! lines; here they are handed to the reader in pieces before that.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,9 +11,10 @@ use tokio::io::AsyncWrite;
 use super::spawn::Terminal;
 use crate::sys;
 
-/// So long a piece of a line is handed over at once. It is prime, so that no reader's buffer ends where a piece does.
+/// So long a piece of a line is handed over at once. It is prime, so that no reader's buffer ends where a
+/// piece does.
 const PIECE: usize = 4001;
-/// The key that hands over what was typed; on an empty line it is the end of the input.
+/// The key that submits a partial line; on an empty line it is EOF (VEOF).
 const END: u8 = 4;
 
 /// The typing side of a terminal.
@@ -36,7 +37,8 @@ impl Keyboard {
         self.last = byte;
     }
 
-    /// Whether the line must be handed over before the next byte. Never after a key that may have emptied the line.
+    /// Whether the line must be handed over before the next byte. Never after a key that may have emptied the
+    /// line.
     fn is_due(&self, next: u8) -> bool {
         let ends = matches!(next, b'\n' | b'\r') || (0x80..0xc0).contains(&next);
         self.typed >= PIECE && !self.last.is_ascii_control() && !ends

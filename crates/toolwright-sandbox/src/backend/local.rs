@@ -1,7 +1,7 @@
 //! The `local` sandbox: no isolation at all, for work that is trusted. Chosen by name, never as a fallback.
 //!
-//! It shares the path of the `process` sandbox for starting, draining and stopping: a job adopts every orphan of its
-//! command and kills the whole tree at the end.
+//! It shares the path of the `process` sandbox for starting, draining and stopping: a job adopts every orphan
+//! of its command and kills the whole tree at the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use toolwright_core::{
     BoxFuture, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
 };
 
-use super::shared::{self, Seat};
+use super::shared::{self, LauncherHandle};
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Mode, Setup};
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// Runs commands as the caller, in a folder, with a rebuilt environment and a bounded life.
 #[derive(Debug, Clone)]
 pub struct LocalSandbox {
-    seat: Seat,
+    handle: LauncherHandle,
 }
 
 impl LocalSandbox {
     /// Starts a launcher without layers. Of the policy only workspace, environment and time limit are used.
-    pub async fn open(policy: Policy) -> Result<Self, ToolError> {
+    pub async fn open(policy: SandboxPolicy) -> Result<Self, ToolError> {
         if policy.read_only {
             return Err(unavailable(
                 "the `local` sandbox isolates nothing, so it cannot keep the workspace as it is",
@@ -36,21 +36,22 @@ impl LocalSandbox {
         let setup = Setup {
             mode: Mode::Local,
             // Where nothing is isolated nothing can be protected.
-            policy: Policy { protect: Vec::new(), ..policy.clone() },
+            policy: SandboxPolicy { protect: Vec::new(), ..policy.clone() },
             workspace: Some(workspace.clone()),
             later: Vec::new(),
             without: Vec::new(),
         };
-        let session = Seat::start(setup).await?;
+        let session = LauncherHandle::start(setup).await?;
         let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
         let user = user_name(crate::sys::effective_ids().0);
-        let seat = Seat { session: Arc::new(session), policy, workspace, home, user, layers: Vec::new() };
-        Ok(LocalSandbox { seat })
+        let handle =
+            LauncherHandle { session: Arc::new(session), policy, workspace, home, user, layers: Vec::new() };
+        Ok(LocalSandbox { handle })
     }
 
     /// The folder commands run in.
     pub fn workspace(&self) -> &Path {
-        &self.seat.workspace
+        &self.handle.workspace
     }
 }
 
@@ -75,7 +76,7 @@ impl Sandbox for LocalSandbox {
     }
 
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.seat.exec(command, None))
+        Box::pin(self.handle.exec(command, None))
     }
 
     fn exec_live<'a>(
@@ -83,18 +84,18 @@ impl Sandbox for LocalSandbox {
         command: ExecRequest,
         sink: &'a dyn OutputSink,
     ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.seat.exec(command, Some(sink)))
+        Box::pin(self.handle.exec(command, Some(sink)))
     }
 
     fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(self.seat.spawn(command))
+        Box::pin(self.handle.spawn(command))
     }
 
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.seat.write_file(path, contents))
+        Box::pin(self.handle.write_file(path, contents))
     }
 
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(self.seat.read_file(path))
+        Box::pin(self.handle.read_file(path))
     }
 }

@@ -1,4 +1,5 @@
-//! The `process` sandbox: namespaces, a view of its own, filters and limits, with no daemon and no other program.
+//! The `process` sandbox: namespaces, a view of its own, filters and limits, with no daemon and no other
+//! program.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,40 +8,40 @@ use toolwright_core::{
     BoxFuture, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
 };
 
-use super::shared::{self, Seat};
+use super::shared::{self, LauncherHandle};
 use super::spare;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Mode, Setup};
 use crate::layer::home::{self, AtHome};
 use crate::layer::identity;
 use crate::layer::view::PRIVATE_WORKSPACE;
-use crate::policy::{Layer, Network, Policy};
+use crate::policy::{Layer, Network, SandboxPolicy};
 use crate::proxy::rules::Rules;
 use crate::proxy::{self, NetworkEvent, Proxy};
 
-/// A sandbox made of kernel features. Files in its private folders last as long as it does; dropping it ends everything
-/// in it.
+/// A sandbox made of kernel features. Files in its private folders last as long as it does; dropping it ends
+/// everything in it.
 ///
 /// ```no_run
 /// use toolwright_core::{ExecRequest, Sandbox};
-/// use toolwright_sandbox::{Policy, ProcessSandbox};
+/// use toolwright_sandbox::{SandboxPolicy, ProcessSandbox};
 ///
 /// # async fn example() -> Result<(), toolwright_core::ToolError> {
-/// let sandbox = ProcessSandbox::open(Policy::for_workspace("/srv/app")).await?;
+/// let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace("/srv/app")).await?;
 /// let result = sandbox.exec(ExecRequest::new(["ls", "-la"])).await?;
 /// assert!(result.layers.contains(&"seccomp".to_owned()));
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
 pub struct ProcessSandbox {
-    seat: Seat,
+    handle: LauncherHandle,
     /// The only way out, if there is one.
     proxy: Option<Arc<Proxy>>,
 }
 
 impl ProcessSandbox {
     /// Builds a sandbox from a policy, or says with `sandbox_unavailable` what is in the way.
-    pub async fn open(policy: Policy) -> Result<Self, ToolError> {
+    pub async fn open(policy: SandboxPolicy) -> Result<Self, ToolError> {
         policy.check()?;
         match spare::take(&policy).await {
             Some(sandbox) => Ok(sandbox),
@@ -48,14 +49,15 @@ impl ProcessSandbox {
         }
     }
 
-    /// A sandbox with some layers left out, to measure what the others hold. The policy must not require them.
+    /// A sandbox with some layers left out, to measure what the others hold. The policy must not require
+    /// them.
     #[doc(hidden)]
-    pub async fn open_without(policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+    pub async fn open_without(policy: SandboxPolicy, without: &[Layer]) -> Result<Self, ToolError> {
         policy.check()?;
         Self::build(policy, without).await
     }
 
-    pub(super) async fn build(policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+    pub(super) async fn build(policy: SandboxPolicy, without: &[Layer]) -> Result<Self, ToolError> {
         let AtHome { mut policy, later } = home::resolve(&policy, shared::look_up)?;
         let (workspace, inside) = match &policy.workspace {
             Some(path) => {
@@ -76,7 +78,7 @@ impl ProcessSandbox {
             later,
             without: without.to_vec(),
         };
-        let mut session = Seat::start(setup).await?;
+        let mut session = LauncherHandle::start(setup).await?;
         let layers = shared::layer_names(&session);
         let proxy = match (&policy.network, session.way_out.take()) {
             (Network::Allow(hosts), Some(listener)) => {
@@ -91,7 +93,7 @@ impl ProcessSandbox {
             (Network::Off | Network::Loopback, _) => None,
         };
         Ok(ProcessSandbox {
-            seat: Seat {
+            handle: LauncherHandle {
                 session: Arc::new(session),
                 policy,
                 workspace: inside,
@@ -106,23 +108,23 @@ impl ProcessSandbox {
     /// Commands and relative paths begin in this folder, which the policy shows, instead of the workspace.
     #[must_use]
     pub fn beginning_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.seat.workspace = folder.into();
+        self.handle.workspace = folder.into();
         self
     }
 
     /// Whether the sandbox is still there.
     pub(super) fn is_alive(&self) -> bool {
-        self.seat.session.is_alive()
+        self.handle.session.is_alive()
     }
 
     /// Where commands begin, as they see it: the workspace, unless another folder was named.
     pub fn workspace(&self) -> &Path {
-        &self.seat.workspace
+        &self.handle.workspace
     }
 
     /// The layers that are on.
     pub fn layers(&self) -> &[Layer] {
-        &self.seat.session.layers
+        &self.handle.session.layers
     }
 
     /// What commands asked of the proxy so far, the latest 256 requests.
@@ -132,7 +134,7 @@ impl ProcessSandbox {
 
     /// The layers that are not on, and why; of one that is on, what it keeps from being shown.
     pub fn missing(&self) -> &[(Layer, String)] {
-        &self.seat.session.missing
+        &self.handle.session.missing
     }
 }
 
@@ -146,11 +148,11 @@ impl Sandbox for ProcessSandbox {
     }
 
     fn layers(&self) -> Vec<String> {
-        self.seat.layers.clone()
+        self.handle.layers.clone()
     }
 
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.seat.exec(command, None))
+        Box::pin(self.handle.exec(command, None))
     }
 
     fn exec_live<'a>(
@@ -158,18 +160,18 @@ impl Sandbox for ProcessSandbox {
         command: ExecRequest,
         sink: &'a dyn OutputSink,
     ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.seat.exec(command, Some(sink)))
+        Box::pin(self.handle.exec(command, Some(sink)))
     }
 
     fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(self.seat.spawn(command))
+        Box::pin(self.handle.spawn(command))
     }
 
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.seat.write_file(path, contents))
+        Box::pin(self.handle.write_file(path, contents))
     }
 
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(self.seat.read_file(path))
+        Box::pin(self.handle.read_file(path))
     }
 }

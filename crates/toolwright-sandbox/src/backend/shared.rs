@@ -1,4 +1,4 @@
-//! What the backends that use our own launcher have in common: requests become jobs, jobs become results.
+//! Shared by the backends that use our own launcher: requests become jobs, jobs become results.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,24 +15,25 @@ use super::spawn;
 use crate::env;
 use crate::launcher::client::{Session, unavailable};
 use crate::launcher::wire::{Job, Setup, Work};
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// How long reading or writing a file may take.
 pub(crate) const FILE_PATIENCE: Duration = Duration::from_secs(120);
 
-/// A started launcher with the names it goes by inside.
+/// A running launcher, with the paths and names that commands see inside.
 #[derive(Debug, Clone)]
-pub(crate) struct Seat {
+pub(crate) struct LauncherHandle {
     pub(crate) session: Arc<Session>,
-    pub(crate) policy: Policy,
-    /// Where commands and relative paths begin, as commands see it: the workspace, or the folder that was named instead.
+    pub(crate) policy: SandboxPolicy,
+    /// Where commands and relative paths begin, as commands see it: the workspace, or the folder that was
+    /// named instead.
     pub(crate) workspace: PathBuf,
     pub(crate) home: String,
     pub(crate) user: String,
     pub(crate) layers: Vec<String>,
 }
 
-impl Seat {
+impl LauncherHandle {
     /// Starts the launcher off the async threads.
     pub(crate) async fn start(setup: Setup) -> Result<Session, ToolError> {
         let start = move || {
@@ -158,7 +159,7 @@ impl Seat {
     }
 }
 
-/// Takes output nobody wants.
+/// Discards output.
 pub(crate) fn ignore() -> impl Sink {
     Each::new(|_: &[u8]| {})
 }
@@ -196,8 +197,8 @@ pub(crate) fn look_up(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// A new private folder for a sandbox without a workspace of its own. Its monitor removes it, which outlives a runtime that
-/// is killed.
+/// A new private folder for a sandbox without a workspace of its own. Its monitor removes it, which outlives
+/// a runtime that is killed.
 pub(crate) fn private_folder() -> Result<PathBuf, ToolError> {
     use std::os::unix::fs::DirBuilderExt;
     let path = std::env::temp_dir().join(format!("toolwright-{:016x}", crate::sys::random_u64()));

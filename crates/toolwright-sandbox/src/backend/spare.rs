@@ -1,8 +1,8 @@
-//! A prepared sandbox. A program that opens private sandboxes of one policy again and again finds the next one ready, so
-//! that making namespaces and mounts is off the path of its calls.
+//! A prepared sandbox. A program that opens private sandboxes of one policy again and again finds the next
+//! one ready, so that making namespaces and mounts is off the path of its calls.
 //!
-//! Only policies that name nothing of the host's own folders are prepared for: such a sandbox is the same whenever it was
-//! made. One is kept, for some seconds; it has never run anything.
+//! Only policies that name nothing of the host's own folders are prepared for: such a sandbox is the same
+//! whenever it was made. One is kept, for some seconds; it has never run anything.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,15 +11,16 @@ use tokio::task::JoinHandle;
 use toolwright_core::ToolError;
 
 use super::process::ProcessSandbox;
-use crate::policy::{Network, Policy};
+use crate::policy::{Network, SandboxPolicy};
 
-/// How long a prepared sandbox waits, and how soon two of a kind must follow each other for a third to be prepared.
+/// How long a prepared sandbox waits, and how soon two of a kind must follow each other for a third to be
+/// prepared.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct Shelf {
     /// What was opened last, and when.
-    last: Option<(Policy, Instant)>,
+    last: Option<(SandboxPolicy, Instant)>,
     ready: Option<Ready>,
     /// Tells one prepared sandbox from the next.
     count: u64,
@@ -28,7 +29,7 @@ struct Shelf {
 struct Ready {
     /// Done, or on its way.
     sandbox: JoinHandle<Result<ProcessSandbox, ToolError>>,
-    policy: Policy,
+    policy: SandboxPolicy,
     /// Who made it: a process that was forked off owns none of its parent's sandboxes.
     process: u32,
     number: u64,
@@ -41,7 +42,7 @@ fn with<T>(work: impl FnOnce(&mut Shelf) -> T) -> T {
 }
 
 /// Whether it makes no difference when a sandbox of this policy was made.
-fn timeless(policy: &Policy) -> bool {
+fn timeless(policy: &SandboxPolicy) -> bool {
     policy.workspace.is_none()
         && policy.read.is_empty()
         && policy.write.is_empty()
@@ -49,7 +50,7 @@ fn timeless(policy: &Policy) -> bool {
 }
 
 /// The prepared sandbox, if there is one of this policy. Has the next one made when that is worth it.
-pub(super) async fn take(policy: &Policy) -> Option<ProcessSandbox> {
+pub(super) async fn take(policy: &SandboxPolicy) -> Option<ProcessSandbox> {
     if !timeless(policy) {
         return None;
     }
@@ -74,7 +75,7 @@ pub(crate) fn put_away() {
     with(|shelf| shelf.ready.take());
 }
 
-fn prepare(policy: &Policy) {
+fn prepare(policy: &SandboxPolicy) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let wanted = policy.clone();
     let sandbox = runtime.spawn(async move { ProcessSandbox::build(wanted, &[]).await });
@@ -86,7 +87,7 @@ fn prepare(policy: &Policy) {
     });
     runtime.spawn(async move {
         tokio::time::sleep(PATIENCE).await;
-        // Dropping what nobody wanted closes it.
+        // Dropping an unused sandbox closes it.
         with(|shelf| shelf.ready.take_if(|ready| ready.number == number));
     });
 }

@@ -112,7 +112,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Both halves of the line must go for the job to see that nobody listens any more.
+        // Both halves of the connection must be dropped for the job to see that its reader is gone.
         self.listener.abort();
     }
 }
@@ -172,7 +172,8 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     fn new(fd: OwnedFd) -> io::Result<Self> {
-        // SAFETY: `OwnedFd` keeps the same descriptor open for as long as it is registered, and gives it to nobody else.
+        // SAFETY: `OwnedFd` keeps the same descriptor open for as long as it is registered, and hands it to
+        // no other owner.
         Ok(Terminal { fd: unsafe { AsyncFd::register(fd) }? })
     }
 }

@@ -11,7 +11,8 @@ use toolwright_core::{
 
 use super::{Failure, Verdict, check, equal, fails, holds, shell};
 
-/// How late anything here may be on a machine that is busy with other work; what is to be stopped would go on for longer.
+/// How late anything here may be on a machine that is busy with other work; what is to be stopped would go on
+/// for longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result<ToolError, Failure> {
@@ -93,7 +94,7 @@ check!(OUTPUT_CAN_BE_SEEN_LIVE, "output_can_be_seen_live", |sandbox| {
         }
         first.notify_one();
     };
-    // The command goes on only when its first words have been heard.
+    // The command continues only after its first output was received.
     let script = "rm -f heard; echo one; until [ -e heard ]; do sleep 0.05; done; echo two >&2";
     let request = ExecRequest::new(["sh", "-c", script]).timeout(PATIENCE);
     let answer = async {

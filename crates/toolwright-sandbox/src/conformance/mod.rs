@@ -1,4 +1,4 @@
-//! The checks every sandbox must pass, as ordinary functions: ours run them on each backend, and so can anybody on theirs.
+//! The checks every sandbox must pass, as ordinary functions, so that other backends can run them too.
 //!
 //! ```no_run
 //! # async fn example(sandbox: &dyn toolwright_core::Sandbox) {

@@ -29,11 +29,11 @@ static LIVE: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::ne
 /// Private folders that could not be removed, and why.
 static LEFT: Mutex<Vec<(PathBuf, io::Error)>> = Mutex::new(Vec::new());
 
-/// Waits until nothing is left of the sandboxes this program opened. Closing one takes some milliseconds, after which its
-/// placeholders are gone; a program that ends before leaves them to be seen for that long. Sandboxes that are still in use
-/// are waited for too, so bound the time.
+/// Waits until nothing is left of the sandboxes this program opened. Closing one takes some milliseconds,
+/// after which its placeholders are gone; a program that ends before leaves them to be seen for that long.
+/// Sandboxes that are still in use are waited for too, so bound the time.
 ///
-/// The private folders of `local` sandboxes that could not be removed are told, once, with the reason.
+/// Reports, once and with the reason, private folders of `local` sandboxes that could not be removed.
 pub async fn sandboxes_ended() -> Vec<(PathBuf, io::Error)> {
     spare::put_away();
     // The sender lives as long as the program, so there is always an answer.
@@ -188,7 +188,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         let child = self.child.get_mut().map(Option::take).unwrap_or_default();
         let Some((mut child, live)) = child else { return };
-        // Hanging up is the order to stop. The launcher ends within milliseconds; collecting it must not block here.
+        // Hanging up is the order to stop. The launcher ends within milliseconds; collecting it must not
+        // block here.
         self.control = None;
         let private = self.private.take();
         let reap = move || {

@@ -1,5 +1,5 @@
-//! One command: process 1 of its pid namespace. Puts the layers on itself, starts the program, reaps, and at the end
-//! kills and collects everything before it reports.
+//! One command: process 1 of its pid namespace. Puts the layers on itself, starts the program, reaps, and at
+//! the end kills and collects everything before it reports.
 
 use std::ffi::CString;
 use std::io;
@@ -100,7 +100,7 @@ fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<
             exit_now(0);
         }
         let fds: Vec<BorrowedFd<'_>> = terminal.iter().map(|master| master.as_fd()).collect();
-        // If nobody listens any more, watching the line will tell; what was started must be stopped either way.
+        // A closed connection is noticed by the watcher; the started program must be stopped either way.
         let _ = socket::send(line.as_fd(), &Event::Started.encode(), &fds);
     }
     let alone = keeper.on(Layer::PidNamespace);
@@ -298,8 +298,8 @@ impl Running<'_> {
         }
     }
 
-    /// Kills all that is left, again and again until nothing is, and tells whether that was reached in time. Something
-    /// stuck in the kernel is not waited for for ever; it dies as soon as it can.
+    /// Kills all that is left, again and again until nothing is, and tells whether that was reached in time.
+    /// Something stuck in the kernel is waited for a bounded time only; it dies as soon as it can.
     fn destroy(&mut self, patience: Duration) -> bool {
         let patience = Instant::now() + patience;
         loop {

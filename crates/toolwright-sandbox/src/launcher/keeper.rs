@@ -1,7 +1,8 @@
 //! The keeper: process 1 of a sandbox. Builds the view once, then forks a job for every command it is sent.
 //!
-//! It holds capabilities in the sandbox's own user namespace, which it needs to make the namespaces of a job. Nothing a
-//! command can do reaches it: commands live in pid namespaces below its own, and it reads only from the runtime.
+//! It holds capabilities in the sandbox's own user namespace, which it needs to make the namespaces of a job.
+//! Nothing a command can do reaches it: commands live in pid namespaces below its own, and it reads only from
+//! the runtime.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +16,7 @@ use crate::layer::guard::Guard;
 use crate::layer::identity::{INSIDE, Identity};
 use crate::layer::view::{self, Covers, Plan, Tree};
 use crate::layer::{landlock, seccomp};
-use crate::policy::{Layer, Limits, Network};
+use crate::policy::{Layer, Network, SandboxLimits};
 use crate::proxy;
 use crate::rlimit::MemoryLimit;
 use crate::sys::process::{self, Side, exit_now, fork};
@@ -142,7 +143,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
 
 /// What every job of a sandbox shares.
 pub(super) struct Keeper {
-    pub(super) limits: Limits,
+    pub(super) limits: SandboxLimits,
     pub(super) mode: Mode,
     pub(super) layers: Vec<Layer>,
     pub(super) memory: MemoryLimit,

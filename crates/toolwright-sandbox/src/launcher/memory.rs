@@ -1,5 +1,5 @@
-//! Says on a command's standard error that the memory of its sandbox was used up. The kernel kills without a word, and
-//! "signal 9" does not tell a model what to do otherwise.
+//! Says on a command's standard error that the memory of its sandbox was used up. The kernel kills without a
+//! word, and "signal 9" does not tell a model what to do otherwise.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,7 +19,8 @@ pub(super) struct Memory<'a> {
 }
 
 impl Memory<'_> {
-    /// Writes a line if somebody was killed, and lets go of the stream: its reader waits for that.
+    /// Writes a line if the kernel killed a process for its memory, and closes the stream: its reader waits
+    /// for that.
     pub(super) fn tell(self) {
         if self.kills.count() <= self.before {
             return;
@@ -28,7 +29,7 @@ impl Memory<'_> {
             "toolwright: out of memory: the sandbox may use {}, and a process in it was killed\n",
             size(self.limit)
         );
-        // A pipe that says it has room takes this much at once; one that nobody reads must not hold us.
+        // A pipe that says it has room takes this much at once; a pipe without a reader must not block us.
         let ready = sys::poll([(self.stderr.as_fd(), libc::POLLOUT)], Some(PATIENCE_MS));
         if ready.is_ok_and(|[events]| events & libc::POLLOUT != 0) {
             let _ = sys::write_all(self.stderr.as_fd(), line.as_bytes());

@@ -1,4 +1,5 @@
-//! The launcher: this very program, started again under another name, which keeps a sandbox and starts its commands.
+//! The launcher: this very program, started again under another name, which keeps a sandbox and starts its
+//! commands.
 //!
 //! One launcher serves one sandbox. It becomes three kinds of process:
 //!
@@ -8,8 +9,8 @@
 //! | keeper | as long as the sandbox | is process 1 of the sandbox's namespaces, built the view, forks a job per command |
 //! | job | as long as a command | is process 1 of the command's own pid namespace: starts it, reaps, kills the whole tree |
 //!
-//! The runtime talks to the keeper over one socket and to each job over another. Closing a socket is the order to stop;
-//! the kernel closes them when the runtime dies, so nothing outlives it.
+//! The runtime talks to the keeper over one socket and to each job over another. Closing a socket is the
+//! order to stop; the kernel closes them when the runtime dies, so nothing outlives it.
 //!
 //! A program that wants sandboxes calls [`main_if_launcher`] first thing in `main`.
 
@@ -45,14 +46,14 @@ pub fn main_if_launcher() {
     }
 }
 
-/// Uses another program as the launcher, one that calls [`main_if_launcher`]. For libraries loaded into programs that
-/// cannot, such as an interpreter. Only the first call counts; it tells whether this was it.
+/// Uses another program as the launcher, one that calls [`main_if_launcher`]. For libraries loaded into
+/// programs that cannot, such as an interpreter. Only the first call counts; it tells whether this was it.
 pub fn use_program(path: impl Into<PathBuf>) -> bool {
     PROGRAM.set(path.into()).is_ok()
 }
 
-/// The program to start as a launcher, if there is one. Starting a program that does not know its part would run its
-/// `main` again, so without the hook nothing is started.
+/// The program to start as a launcher, if there is one. Starting a program that does not know its part would
+/// run its `main` again, so without the hook nothing is started.
 pub(crate) fn program() -> Option<PathBuf> {
     match PROGRAM.get() {
         Some(path) => Some(path.clone()),

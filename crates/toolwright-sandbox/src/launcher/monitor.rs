@@ -67,7 +67,8 @@ fn watch_runtime() -> Option<OwnedFd> {
 }
 
 fn local(setup: Setup, control: OwnedFd) -> i32 {
-    // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is killed.
+    // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is
+    // killed.
     let folders = Guards::folders(&setup.policy, setup.workspace.as_deref());
     let guards = match Guards::prepare(&folders, &setup.policy.protect, &[]) {
         Ok(guards) => guards,
@@ -107,8 +108,8 @@ fn isolated(setup: Setup, control: OwnedFd) -> i32 {
     }
 }
 
-/// Removes a private workspace that is a folder of the host. The number of the error is the code this process ends with, which
-/// a runtime that is still there hears.
+/// Removes a private workspace that is a folder of the host. The number of the error is the code this process
+/// ends with, which a runtime that is still there hears.
 fn remove_private(setup: &Setup) -> i32 {
     let (None, Some(private)) = (&setup.policy.workspace, &setup.workspace) else { return 0 };
     match remove::tree(private, Instant::now() + REMOVAL) {

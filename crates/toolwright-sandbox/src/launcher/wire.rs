@@ -1,5 +1,5 @@
-//! What the runtime and its launcher say to each other. Both ends are the same program, so the shapes may change freely;
-//! sizes are still checked before anything is allocated.
+//! What the runtime and its launcher say to each other. Both ends are the same program, so the shapes may
+//! change freely; sizes are still checked before anything is allocated.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::TerminalSize;
 
 use crate::path;
-use crate::policy::{Layer, Policy};
+use crate::policy::{Layer, SandboxPolicy};
 
 /// The largest setup message; it must fit one packet.
 pub(crate) const MAX_SETUP: usize = 128 * 1024;
@@ -27,7 +27,7 @@ pub(crate) enum Mode {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) mode: Mode,
-    pub(crate) policy: Policy,
+    pub(crate) policy: SandboxPolicy,
     /// The workspace on the host. Without one the view has a private one, which nothing of is outside.
     #[serde(with = "path::maybe")]
     pub(crate) workspace: Option<PathBuf>,
@@ -66,7 +66,8 @@ pub(crate) struct Job {
     pub(crate) terminal: Option<TerminalSize>,
     /// Report the start. Without it only the end is reported, which spares two wake-ups.
     pub(crate) announce: bool,
-    /// How many milliseconds everything gets to end by itself before it is killed. Not for what is not trusted.
+    /// How many milliseconds everything gets to end by itself before it is killed. Not for what is not
+    /// trusted.
     pub(crate) grace: u64,
 }
 

@@ -1,20 +1,22 @@
-//! Limits on the sandbox as a whole, where a control group can be made: version 1, version 2, or neither.
+//! SandboxLimits on the sandbox as a whole, where a control group is available: version 1, version 2, or
+//! neither.
 //!
-//! The monitor makes one group per controller before anything runs and removes it after everything is gone. A group
-//! left by a killed monitor is removed by the next one.
+//! The monitor makes one group per controller before anything runs and removes it after everything is gone. A
+//! group left by a killed monitor is removed by the next one.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::policy::{Layer, Limits};
+use crate::policy::{Layer, SandboxLimits};
 
 /// The control groups of one sandbox; dropping them removes the folders.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     folders: Vec<PathBuf>,
-    /// Version 1: a process that writes itself here moves in. Moving another takes a lock of the whole machine, 11 ms.
+    /// Version 1: a process that writes itself here moves in. Moving another takes a lock of the whole
+    /// machine, 11 ms.
     doors: Vec<File>,
     /// Version 2: the monitor moves the keeper.
     lists: Vec<PathBuf>,
@@ -40,8 +42,8 @@ impl Kills {
 }
 
 impl Groups {
-    /// Makes what can be made here. What cannot is told apart by the missing layer and its reason.
-    pub(crate) fn create(limits: &Limits) -> (Groups, Vec<(Layer, String)>) {
+    /// Makes the control groups that are available here; for each of the others, the missing layer and the reason.
+    pub(crate) fn create(limits: &SandboxLimits) -> (Groups, Vec<(Layer, String)>) {
         let mut groups = Groups::default();
         let mut missing = Vec::new();
         let wanted =
@@ -61,13 +63,13 @@ impl Groups {
         self.lists.iter().try_for_each(|list| fs::write(list, pid.to_string()))
     }
 
-    /// Moves the calling process in, with the rights of whoever opened the doors.
+    /// Moves the calling process in, with the rights of the process that opened the files.
     pub(crate) fn enter(&self) -> io::Result<()> {
         self.doors.iter().try_for_each(|mut door| door.write_all(b"0"))
     }
 
     fn add(&mut self, controller: &str, limit: u64) -> io::Result<()> {
-        let place = Place::find(controller)?;
+        let place = ControllerDir::find(controller)?;
         let folder = self.folder_in(&place)?;
         let files: &[&str] = match (controller, place.version) {
             ("memory", 1) => &["memory.limit_in_bytes"],
@@ -88,7 +90,7 @@ impl Groups {
         Ok(())
     }
 
-    fn folder_in(&mut self, place: &Place) -> io::Result<PathBuf> {
+    fn folder_in(&mut self, place: &ControllerDir) -> io::Result<PathBuf> {
         let parent = place.parent.as_path();
         if let Some(folder) = self.folders.iter().find(|folder| folder.parent() == Some(parent)) {
             return Ok(folder.clone());
@@ -135,22 +137,23 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Where a controller can be used.
-struct Place {
+/// The cgroup directory in which a controller is available.
+struct ControllerDir {
     parent: PathBuf,
     version: u8,
 }
 
-impl Place {
-    fn find(controller: &str) -> io::Result<Place> {
+impl ControllerDir {
+    fn find(controller: &str) -> io::Result<ControllerDir> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         if let Some(parent) = version_1(&own, &mounts, controller) {
-            return Ok(Place { parent, version: 1 });
+            return Ok(ControllerDir { parent, version: 1 });
         }
         let own = version_2(&own, &mounts)
             .ok_or_else(|| io::Error::other(format!("no `{controller}` controller is mounted")))?;
-        // A group that holds processes cannot hand controllers to its children, but its parent may have done so for it.
+        // A group that holds processes cannot hand controllers to its children, but its parent may have done
+        // so for it.
         let enabled = |folder: &&Path| {
             fs::read_to_string(folder.join("cgroup.subtree_control"))
                 .is_ok_and(|list| list.split_whitespace().any(|word| word == controller))
@@ -159,7 +162,7 @@ impl Place {
             .into_iter()
             .flatten()
             .find(enabled)
-            .map(|parent| Place { parent: parent.to_owned(), version: 2 })
+            .map(|parent| ControllerDir { parent: parent.to_owned(), version: 2 })
             .ok_or_else(|| io::Error::other(format!("the `{controller}` controller is not delegated to us")))
     }
 }

@@ -1,9 +1,9 @@
-//! What git on the host obeys when it is run at the top of a folder, beside the `.git` in it: the repository that a `.git`
-//! file leads to, the `.git` of submodules, hooks that are kept elsewhere, settings that are included, and programs that
-//! settings name.
+//! What git on the host obeys when it is run at the top of a folder, beside the `.git` in it: the repository
+//! that a `.git` file leads to, the `.git` of submodules, hooks that are kept elsewhere, settings that are
+//! included, and programs that settings name.
 //!
-//! Submodules are those of the index, which git itself goes by and which lies in the repository, where commands cannot
-//! change it; what `.gitmodules` says, they could.
+//! Submodules are those of the index, which git itself goes by and which lies in the repository, where
+//! commands cannot change it; what `.gitmodules` says, they could.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -35,39 +35,40 @@ pub(super) struct Obeyed {
     pub(super) folder: bool,
 }
 
-/// What is obeyed for the sake of the repository in a folder, of which `protect` says what is protected: `.git/` or parts of
-/// it.
+/// What is obeyed for the sake of the repository in a folder, of which `protect` says what is protected:
+/// `.git/` or parts of it.
 pub(super) fn obeyed(folder: &Path, protect: &[&Path]) -> io::Result<BTreeSet<Obeyed>> {
-    look(folder, protect, home())
+    search(folder, protect, home())
 }
 
-/// The same from inside a view, where the settings in a home folder are those of commands. What was obeyed `before` is kept: it
-/// may be a link by now.
+/// The same from inside a view, where the settings in a home folder are those of commands. What was obeyed
+/// `before` is kept: it may be a link by now.
 pub(super) fn obeyed_still(
     folder: &Path,
     protect: &[&Path],
     before: &[Obeyed],
 ) -> io::Result<BTreeSet<Obeyed>> {
-    let mut found = look(folder, protect, None)?;
+    let mut found = search(folder, protect, None)?;
     for one in before {
         insert(&mut found, one.clone());
     }
     Ok(found)
 }
 
-fn look(folder: &Path, protect: &[&Path], home: Option<PathBuf>) -> io::Result<BTreeSet<Obeyed>> {
+fn search(folder: &Path, protect: &[&Path], home: Option<PathBuf>) -> io::Result<BTreeSet<Obeyed>> {
     let parts = protect.iter().filter_map(|path| {
         let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         Some((path.strip_prefix(".git").ok()?, folder))
     });
-    let mut look = Look { parts: parts.collect(), home, found: BTreeSet::new(), modules: 0, named: 0 };
-    if !look.parts.is_empty() {
-        look.at(folder, 0)?;
+    let mut search = GitSearch { parts: parts.collect(), home, found: BTreeSet::new(), modules: 0, named: 0 };
+    if !search.parts.is_empty() {
+        search.at(folder, 0)?;
     }
-    Ok(look.found)
+    Ok(search.found)
 }
 
-struct Look<'a> {
+/// The search for files that git obeys.
+struct GitSearch<'a> {
     /// Relative to a repository, and whether it is a folder.
     parts: Vec<(&'a Path, bool)>,
     home: Option<PathBuf>,
@@ -77,7 +78,7 @@ struct Look<'a> {
     named: usize,
 }
 
-impl Look<'_> {
+impl GitSearch<'_> {
     fn at(&mut self, tree: &Path, depth: usize) -> io::Result<()> {
         let dot = tree.join(".git");
         let Ok(about) = fs::symlink_metadata(&dot) else { return Ok(()) };
@@ -177,7 +178,8 @@ impl Look<'_> {
     fn in_home(&self, value: &str) -> PathBuf {
         match (value.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
-            // From a view it is not known where that is, and what it named is kept as it was. There is no folder called `~`.
+            // From a view it is not known where that is, and what it named is kept as it was. There is no
+            // folder called `~`.
             (Some(rest), None) => Path::new("/dev/null").join(rest),
             _ => PathBuf::from(value),
         }
@@ -196,7 +198,8 @@ impl Look<'_> {
     }
 }
 
-/// A link cannot be protected, so the folder that holds it is, and what it leads to. Whether that was not known yet.
+/// A link cannot be protected, so the folder that holds it is, and what it leads to. Whether that was not
+/// known yet.
 fn insert(found: &mut BTreeSet<Obeyed>, Obeyed { mut path, folder }: Obeyed) -> bool {
     for _ in 0..MOST_LINKS {
         let Some((holder, to)) = first_link(&path) else { break };
@@ -248,7 +251,7 @@ fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
                 let rest = path.strip_prefix(&so_far).ok()?;
                 return Some((folder.clone(), plain(&folder.join(to).join(rest))));
             }
-            // It is there, and is no link.
+            // It exists and is not a link.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
             Err(_) => return None,
         }

@@ -1,9 +1,10 @@
 //! Which words of a command are files that it runs, as far as that can be told without running it.
 //!
-//! A file that is there counts, and so does a word that begins with `./`, unless the command is known to run nothing it is
-//! given; then only what has a slash or can be executed. A program that is named without a slash is looked for elsewhere, so
-//! a file of that name does not count. One that is not there counts otherwise only where a program or a
-//! script must be: what is protected before it exists gets a placeholder, and that would be in the way of work.
+//! A file that is there counts, and so does a word that begins with `./`, unless the command is known to run
+//! nothing it is given; then only what has a slash or can be executed. A program that is named without a
+//! slash is looked for elsewhere, so a file of that name does not count. One that is not there counts
+//! otherwise only where a program or a script must be: what is protected before it exists gets a placeholder,
+//! and that would be in the way of work.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ const INTERPRETERS: [&str; 16] = [
     "bun", "php", "lua",
 ];
 
-/// What runs none of the files it is given; behind others every file may be a program, or what an interpreter reads.
+/// What runs none of the files it is given; behind others every file may be a program, or what an interpreter
+/// reads.
 const TAME: [&str; 27] = [
     "[", "cat", "cd", "cp", "diff", "echo", "find", "git", "grep", "head", "less", "ls", "make", "mkdir",
     "mv", "nano", "npm", "open", "printf", "rm", "rmdir", "tail", "test", "touch", "vi", "vim", "wc",

@@ -1,6 +1,7 @@
 //! Files of settings of git, and which of the settings say what git runs.
 
-/// Sections and keys in lower case, with their values. Of a section, its first part: what follows it is a name.
+/// Sections and keys in lower case, with their values. Of a section, its first part: what follows it is a
+/// name.
 pub(super) fn settings(text: &str) -> Vec<(String, String, String)> {
     let (mut found, mut section) = (Vec::new(), String::new());
     let text = text.replace("\\\r\n", "").replace("\\\n", "");

@@ -1,10 +1,11 @@
-//! Files of the workspace, and of every other folder that can be written, that must stay as they are, even when they do
-//! not exist yet.
+//! Files of the workspace, and of every other folder that can be written, that must stay as they are, even
+//! when they do not exist yet.
 //!
-//! What exists is bound read-only over itself, and every folder on the way is bound over itself too, so that it cannot
-//! be renamed away. What does not exist gets a placeholder on the host to mount over, empty but for one; the last sandbox that uses
-//! a placeholder removes it. Placeholders are known by their odd modification time, held by a shared lock. What is at the
-//! place of one and does not look like one is somebody's work and stays.
+//! What exists is bound read-only over itself, and every folder on the way is bound over itself too, so that
+//! it cannot be renamed away. What does not exist gets a placeholder on the host to mount over, empty but for
+//! one; the last sandbox that uses a placeholder removes it. Placeholders are known by their odd modification
+//! time, held by a shared lock. What is at the place of one and does not look like one is a user's file and
+//! stays.
 
 use std::ffi::CString;
 use std::io;
@@ -13,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::git::{self, Obeyed};
 use super::view::beneath;
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 use crate::sys::{self, mount};
 
 /// The modification time that marks a placeholder.
@@ -69,7 +70,8 @@ impl Writable {
     }
 }
 
-/// The guards of a sandbox, and the placeholders they need. Dropping it removes the placeholders nobody else uses.
+/// The guards of a sandbox, and the placeholders they need. Dropping it removes the placeholders that no
+/// other sandbox uses.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
     /// Outer paths first.
@@ -86,20 +88,21 @@ struct Placeholder {
 
 impl Guards {
     /// The folders of a policy that can be written, where nothing is shown elsewhere than it is.
-    pub(crate) fn folders(policy: &Policy, workspace: Option<&Path>) -> Vec<Writable> {
+    pub(crate) fn folders(policy: &SandboxPolicy, workspace: Option<&Path>) -> Vec<Writable> {
         let own = workspace.filter(|_| !policy.read_only);
         let more = policy.write.iter().map(PathBuf::as_path).filter(|path| path.is_dir());
         own.into_iter().chain(more).map(Writable::here).collect()
     }
 
-    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be protected. What must be
-    /// found again where it is, since something is put over it by name, is `kept`, said as the view shows it.
+    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be
+    /// protected. What must be found again where it is, since something is put over it by name, is `kept`,
+    /// said as the view shows it.
     pub(crate) fn prepare(
         folders: &[Writable],
         protect: &[PathBuf],
         kept: &[PathBuf],
     ) -> Result<Guards, (PathBuf, io::Error)> {
-        Self::of(needed(folders, protect, Seen::Outside)?, folders, kept)
+        Self::of(needed(folders, protect, GitView::Outside)?, folders, kept)
     }
 
     /// The same from inside a view.
@@ -109,7 +112,7 @@ impl Guards {
         before: &[Obeyed],
         kept: &[PathBuf],
     ) -> Result<Guards, (PathBuf, io::Error)> {
-        Self::of(needed(folders, protect, Seen::Inside(before))?, folders, kept)
+        Self::of(needed(folders, protect, GitView::Inside(before))?, folders, kept)
     }
 
     fn of(
@@ -141,8 +144,8 @@ impl Guards {
         Ok(guards)
     }
 
-    /// Pins the folders on the way: once one is renamed, the next sandbox would not find what is in it. Where there is nothing
-    /// to mask, a placeholder keeps a command from putting a link there.
+    /// Pins the folders on the way: once one is renamed, the next sandbox would not find what is in it. Where
+    /// there is nothing to mask, a placeholder keeps a command from putting a link there.
     fn keep(&mut self, root: OwnedFd, shown: &Path, path: &Path) -> io::Result<()> {
         let absent = match beneath(root.as_fd(), path) {
             Ok(here) => is_placeholder(&sys::stat(here.as_fd())?),
@@ -227,21 +230,21 @@ impl Needed<'_> {
     }
 }
 
-/// From where it is seen what git obeys.
+/// From where git's settings are read.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Seen<'a> {
+pub(super) enum GitView<'a> {
     /// From the host, with all settings of git.
     Outside,
     /// From a view, with what was seen from the host before.
     Inside(&'a [Obeyed]),
 }
 
-/// What needs protection in folders that can be written: what `protect` names in each of them, and what git obeys because of
-/// the repositories there.
+/// What needs protection in folders that can be written: what `protect` names in each of them, and what git
+/// obeys because of the repositories there.
 pub(super) fn needed<'a>(
     folders: &'a [Writable],
     protect: &[PathBuf],
-    seen: Seen<'_>,
+    seen: GitView<'_>,
 ) -> Result<Vec<Needed<'a>>, (PathBuf, io::Error)> {
     let mut found = named(folders, protect);
     let of_git: Vec<&Path> =
@@ -249,8 +252,8 @@ pub(super) fn needed<'a>(
     for folder in folders {
         let failed = |error| (folder.shown.join(".git"), error);
         let obeyed = match seen {
-            Seen::Outside => git::obeyed(&folder.at, &of_git),
-            Seen::Inside(before) => git::obeyed_still(&folder.at, &of_git, before),
+            GitView::Outside => git::obeyed(&folder.at, &of_git),
+            GitView::Inside(before) => git::obeyed_still(&folder.at, &of_git, before),
         };
         for one in obeyed.map_err(failed)? {
             let inside = |within: &'a Writable| {
@@ -289,8 +292,9 @@ fn named<'a>(folders: &'a [Writable], protect: &[PathBuf]) -> Vec<Needed<'a>> {
     found
 }
 
-/// The part of a repository whose absence keeps git from taking a folder for one, if there is no repository in its `.git`.
-/// `HEAD` is the last choice: while there is such a file, git cannot tell it from the revision.
+/// The part of a repository whose absence keeps git from taking a folder for one, if there is no repository
+/// in its `.git`. `HEAD` is the last choice: while there is such a file, git cannot tell it from the
+/// revision.
 fn no_repository(folder: &Path) -> Option<&'static Path> {
     let own = folder.join(".git");
     if own.is_file() || own.join("HEAD").exists() {
@@ -301,11 +305,11 @@ fn no_repository(folder: &Path) -> Option<&'static Path> {
     Some(Path::new(PARTS.into_iter().find(free).unwrap_or(LAST_PART)))
 }
 
-/// Removes the placeholders that commands have made where something was changed on the host since their sandbox was opened, and
-/// what was not protected then is now. Folders must be shown where they are.
+/// Removes the placeholders that commands have made where something was changed on the host since their
+/// sandbox was opened, and what was not protected then is now. Folders must be shown where they are.
 pub(crate) fn sweep(folders: &[Writable], protect: &[PathBuf], kept: &[PathBuf]) {
     let Ok(root) = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0) else { return };
-    let needed = needed(folders, protect, Seen::Outside).unwrap_or_else(|_| named(folders, protect));
+    let needed = needed(folders, protect, GitView::Outside).unwrap_or_else(|_| named(folders, protect));
     let needed = needed.iter().map(|one| one.within.at.join(&one.path));
     // There may be a repository again.
     let parts =
@@ -314,7 +318,7 @@ pub(crate) fn sweep(folders: &[Writable], protect: &[PathBuf], kept: &[PathBuf])
         let inside =
             |path: &&Path| folders.iter().any(|folder| path.starts_with(&folder.at) && *path != folder.at);
         for path in path.ancestors().take_while(inside) {
-            // The end of a sandbox is no place to fail.
+            // Errors are ignored: closing a sandbox cannot fail.
             let _ = remove_at(root.as_fd(), path);
         }
     }
@@ -336,8 +340,8 @@ impl Placeholder {
     /// Makes the placeholder, or shares the one that is there, and holds it.
     fn take(parent: OwnedFd, name: CString, folder: bool) -> io::Result<Placeholder> {
         let kind = if folder { libc::O_DIRECTORY } else { 0 };
-        // Another sandbox may remove its placeholder between our open and our lock; then there is a next try. A command
-        // may hold the lock for as long as it likes, so it is not waited for for ever.
+        // Another sandbox may remove its placeholder between our open and our lock; then there is a next try.
+        // A command may hold the lock for as long as it likes, so the wait is bounded.
         for _ in 0..TRIES {
             let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | kind;
             let opened = sys::open_at(Some(parent.as_fd()), &name, flags, 0);
@@ -371,13 +375,14 @@ impl Placeholder {
 
 impl Drop for Placeholder {
     fn drop(&mut self) {
-        // The end of a sandbox is no place to fail.
+        // Errors are ignored: closing a sandbox cannot fail.
         let _ = remove(self.parent.as_fd(), &self.name, Some(&self.file));
     }
 }
 
 impl Drop for Guards {
-    /// A command makes a placeholder of its own where something was taken away on the host since. These go too.
+    /// A command makes a placeholder of its own where something was taken away on the host since. These go
+    /// too.
     fn drop(&mut self) {
         self.placeholders.clear();
         let Ok(root) = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0) else { return };
@@ -392,7 +397,7 @@ fn remove_at(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     remove(beneath(root, folder)?.as_fd(), &sys::c_path(Path::new(name))?, None)
 }
 
-/// Removes what is there if it is a placeholder that nobody else holds. Somebody may have put a file of their own in the place
+/// Removes a placeholder that no other sandbox holds. A user may have put a file of their own in the place
 /// of the one that is held, or taken it away and a command has made another.
 fn remove(parent: BorrowedFd<'_>, name: &CString, held: Option<&OwnedFd>) -> io::Result<()> {
     let there = sys::open_at(Some(parent), name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK, 0)?;
@@ -521,7 +526,7 @@ mod tests {
         let guards = prepare(&dir, &[".mcp.json".into()]).unwrap();
         assert_eq!(guarded(&guards), [("/shown/.mcp.json".to_owned(), false)]);
         drop(guards);
-        assert!(dir.join(".mcp.json").exists(), "it is nobody's placeholder");
+        assert!(dir.join(".mcp.json").exists(), "it is not a placeholder");
         fs::remove_dir_all(dir).unwrap();
     }
 

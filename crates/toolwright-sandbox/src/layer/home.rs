@@ -1,26 +1,27 @@
-//! Paths of a policy that begin with `~/`: what is secret, and what programs obey, in the home folders of this machine.
+//! Paths of a policy that begin with `~/`: what is secret, and what programs obey, in the home folders of
+//! this machine.
 //!
-//! They matter only where a folder that is shown holds them, so nothing else is looked at. What the policy shows by its own
-//! name is meant to be seen.
+//! They matter only where a folder that is shown holds them, so nothing else is looked at. What the policy
+//! shows by its own name is meant to be seen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolwright_core::{ErrorKind, ToolError};
 
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// A policy whose paths are absolute where they began with `~/`.
 #[derive(Debug)]
 pub(crate) struct AtHome {
-    pub(crate) policy: Policy,
+    pub(crate) policy: SandboxPolicy,
     /// To be masked once they are there.
     pub(crate) later: Vec<PathBuf>,
 }
 
 /// Finds the paths in the homes of this machine. `look_up` is the caller's environment.
 pub(crate) fn resolve(
-    policy: &Policy,
+    policy: &SandboxPolicy,
     look_up: impl Fn(&str) -> Option<String>,
 ) -> Result<AtHome, ToolError> {
     let mut found = AtHome { policy: policy.clone(), later: Vec::new() };
@@ -53,7 +54,8 @@ struct Root {
     at: PathBuf,
 }
 
-/// The home folders that hold, or lie in, something that is shown; and the two that the caller may have elsewhere.
+/// The home folders that hold, or lie in, something that is shown; and the two that the caller may have
+/// elsewhere.
 fn roots(shown: &Shown, look_up: impl Fn(&str) -> Option<String>) -> Vec<Root> {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let homes = users.lines().filter_map(|line| line.split(':').nth(5)).map(str::to_owned);
@@ -78,7 +80,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(policy: &Policy) -> Shown {
+    fn of(policy: &SandboxPolicy) -> Shown {
         let real = |path: &PathBuf| fs::canonicalize(path).ok();
         let mut shown = Shown {
             read: policy.read.iter().filter_map(real).collect(),

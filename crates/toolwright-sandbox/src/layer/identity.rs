@@ -1,9 +1,9 @@
 //! Who the sandbox is outside. Inside it is always the ordinary user `sandbox`.
 //!
-//! An ordinary caller stays itself. A caller that is root does not: its sandbox belongs to the owner of the workspace,
-//! or, when that is root too, to `nobody`, and the folders are shown through a mount that maps owners, every writable one
-//! with its own owner. Where the file system of the workspace cannot do that, the sandbox is root outside without any
-//! capability, and the layer list says so.
+//! An ordinary caller stays itself. A caller that is root does not: its sandbox belongs to the owner of the
+//! workspace, or, when that is root too, to `nobody`, and the folders are shown through a mount that maps
+//! owners, every writable one with its own owner. Where the file system of the workspace cannot do that, the
+//! sandbox is root outside without any capability, and the layer list says so.
 
 use std::fs;
 use std::io::{self, Write};
@@ -51,8 +51,8 @@ impl Identity {
         write_maps(pid, (INSIDE, self.uid), (INSIDE, self.gid))
     }
 
-    /// The owner whose files are shown as the sandbox's own in a folder, if that takes a mapping. A folder that the sandbox
-    /// may write as it is stays so, and the files it has there already stay its own.
+    /// The owner whose files are shown as the sandbox's own in a folder, if that takes a mapping. A folder
+    /// that the sandbox may write as it is stays so, and the files it has there already stay its own.
     pub(crate) fn shown_in(self, folder: &libc::stat, writable: bool) -> Option<(u32, u32)> {
         let everybody = folder.st_mode & libc::S_IWOTH != 0;
         let group = folder.st_mode & libc::S_IWGRP != 0 && folder.st_gid == self.gid;

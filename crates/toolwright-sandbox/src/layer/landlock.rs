@@ -1,7 +1,8 @@
-//! The second lock: a Landlock ruleset over the same folders as the view, plus TCP, abstract sockets and signals.
+//! The second lock: a Landlock ruleset over the same folders as the view, plus TCP, abstract sockets and
+//! signals.
 //!
-//! It is made once for a sandbox, after the view is in place, and entered by every command. It holds on its own if the
-//! view has a hole; it does not stop UDP, `chmod` or `stat`, which the other layers do.
+//! It is made once for a sandbox, after the view is in place, and entered by every command. It holds on its
+//! own if the view has a hole; it does not stop UDP, `chmod` or `stat`, which the other layers do.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! What is mounted on the host, at and below the folders that are shown.
 //!
-//! A file system of the kernel below a folder (the `/proc` of a container's root, say) gives what no file does, so it is
-//! masked. Every other mount is shown, if it can be.
+//! A file system of the kernel below a folder (the `/proc` of a container's root, say) gives what no file
+//! does, so it is masked. Every other mount is shown, if it can be.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,9 +1,9 @@
 //! The filter of system calls: which are refused, and the BPF program that refuses them.
 //!
-//! The program is ours from the table to the instruction, because two checks matter that ready-made filters leave out:
-//! calls made through another architecture's entry (i386, x32) kill the process, and numbers this table does not know
-//! do not exist. Everything the kernel has that can mount, trace, load, re-time or re-route is refused; ordinary
-//! programs do not notice.
+//! The program is ours from the table to the instruction, because two checks matter that ready-made filters
+//! leave out: calls made through another architecture's entry (i386, x32) kill the process, and numbers this
+//! table does not know do not exist. Everything the kernel has that can mount, trace, load, re-time or
+//! re-route is refused; ordinary programs do not notice.
 
 use crate::policy::Network;
 
@@ -62,7 +62,8 @@ pub const REFUSED: &[(i64, Verdict)] = &[
     (467, EPERM), // open_tree_attr
     (libc::SYS_quotactl, EPERM),
     (libc::SYS_quotactl_fd, EPERM),
-    // Namespaces. `clone3` hides its flags behind a pointer; without it, libc falls back to `clone`, which is looked at.
+    // Namespaces. `clone3` hides its flags behind a pointer; without it, libc falls back to `clone`, which is
+    // looked at.
     (libc::SYS_unshare, EPERM),
     (libc::SYS_setns, EPERM),
     (libc::SYS_clone3, ENOSYS),
@@ -73,7 +74,8 @@ pub const REFUSED: &[(i64, Verdict)] = &[
     (libc::SYS_process_madvise, EPERM),
     (libc::SYS_pidfd_getfd, EPERM),
     (libc::SYS_kcmp, EPERM),
-    // Ways round the other checks. `openat2` hides its mode behind a pointer, where a set-user-id bit could be.
+    // Ways round the other checks. `openat2` hides its mode behind a pointer, where a set-user-id bit could
+    // be.
     (libc::SYS_io_uring_setup, ENOSYS),
     (libc::SYS_io_uring_enter, ENOSYS),
     (libc::SYS_io_uring_register, ENOSYS),
@@ -141,7 +143,7 @@ pub enum Test {
     AnyBit(u32),
     /// It is this value.
     Is(u32),
-    /// It is none of these values.
+    /// It is not one of these values.
     NotIn(&'static [u32]),
     /// The masked bits have this value.
     Masked(u32, u32),
@@ -152,8 +154,8 @@ pub enum Test {
         /// The argument with the pointer.
         pointer: u8,
     },
-    /// A set-id bit in a mode that counts: the flags in argument `flags` ask for a new file. Otherwise the mode is
-    /// whatever happened to be in the register.
+    /// A set-id bit in a mode that counts: the flags in argument `flags` ask for a new file. Otherwise the
+    /// mode is whatever happened to be in the register.
     NewSetId {
         /// The argument with the flags.
         flags: u8,
@@ -179,7 +181,8 @@ const fn rule(call: i64, argument: u8, test: Test) -> Rule {
 
 /// All namespace flags of `clone`, `CLONE_NEWTIME` included.
 const NAMESPACES: Test = Test::AnyBit(0x7e02_0080);
-/// A set-user-id or set-group-id bit: a program left behind with one would lend its owner's rights on the host.
+/// A set-user-id or set-group-id bit: a program left behind with one would lend its owner's rights on the
+/// host.
 const SET_ID: Test = Test::AnyBit(SET_ID_BITS);
 const SET_ID_BITS: u32 = 0o6000;
 /// The open flags that make a file: `O_CREAT`, and the bit of `O_TMPFILE` that is not `O_DIRECTORY`.
@@ -191,7 +194,7 @@ pub const RULES: &[Rule] = &[
     rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCSTI as u32)),
     rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCLINUX as u32)),
     rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCSETD as u32)),
-    // A lease on a file that can only be read would make whoever writes it outside wait.
+    // A lease on a read-only file would block writers outside the sandbox.
     rule(libc::SYS_fcntl, 1, Test::Is(libc::F_SETLEASE as u32)),
     rule(libc::SYS_personality, 0, Test::NotIn(&[0, 0x0004_0000, u32::MAX])),
     rule(libc::SYS_mknodat, 2, Test::Masked(libc::S_IFMT, libc::S_IFCHR)),
@@ -202,8 +205,8 @@ pub const RULES: &[Rule] = &[
     rule(452, 2, SET_ID), // fchmodat2
     rule(libc::SYS_openat, 3, Test::NewSetId { flags: 2 }),
     rule(libc::SYS_mkdirat, 2, SET_ID),
-    // The limit on core dumps is 1 and stays so: at 0 a crash would start the host's handler of crashes. Programs that
-    // want none (and some refuse to run with any) are told that they have none.
+    // The limit on core dumps is 1 and stays so: at 0 a crash would start the host's handler of crashes.
+    // Programs that want none (and some refuse to run with any) get the answer that they have none.
     Rule { call: libc::SYS_setrlimit, argument: 0, test: Test::Is(CORE), verdict: Verdict::Errno(0) },
     Rule {
         call: libc::SYS_prlimit64,
@@ -230,8 +233,8 @@ pub const RULES_HERE: &[Rule] = &[
 #[cfg(target_arch = "aarch64")]
 pub const RULES_HERE: &[Rule] = &[];
 
-/// Socket families by network mode: with the network off only local sockets, otherwise also IP and the netlink
-/// that libc asks about interfaces.
+/// Socket families by network mode: with the network off only local sockets, otherwise also IP and the
+/// netlink that libc asks about interfaces.
 pub fn network_rules(network: &Network) -> Vec<Rule> {
     const LOCAL: &[u32] = &[libc::AF_UNIX as u32];
     const LOOPBACK: &[u32] =
@@ -243,7 +246,8 @@ pub fn network_rules(network: &Network) -> Vec<Rule> {
         .to_vec()
 }
 
-/// What the table says about a call, argument by argument. The BPF program must say the same; a test compares them.
+/// What the table says about a call, argument by argument. The BPF program must say the same; a test compares
+/// them.
 pub fn decide(network: &Network, arch: u32, number: u32, arguments: [u64; 6]) -> Verdict {
     if arch != ARCH || (cfg!(target_arch = "x86_64") && number & X32 != 0) {
         return Verdict::Kill;
@@ -285,8 +289,8 @@ const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 
 /// The BPF program for a network mode.
 ///
-/// Refusals are written next to their tests, so every jump is short and the program needs no labels: `skip` counts the
-/// instructions a test jumps over when it does not apply.
+/// Refusals are written next to their tests, so every jump is short and the program needs no labels: `skip`
+/// counts the instructions a test jumps over when it does not apply.
 pub fn program(network: &Network) -> Vec<libc::sock_filter> {
     let mut code = vec![
         plain(LOAD, 4),

@@ -74,8 +74,8 @@ fn the_program_is_the_table_for_every_number_of_every_entry() {
                 let values = telling_values();
                 for value in values.into_iter().take(if ruled { usize::MAX } else { 3 }) {
                     for argument in 0..24 {
-                        // Some tests look at two arguments: the others are nothing, `O_CREAT`, a limit, or a pointer
-                        // whose lower half is nothing.
+                        // Some tests look at two arguments: the others are nothing, `O_CREAT`, a limit, or a
+                        // pointer whose lower half is nothing.
                         let others = [0, libc::O_CREAT as u64, u64::from(CORE), 1 << 32];
                         let mut arguments = [others[argument / 6]; 6];
                         let argument = argument % 6;

@@ -1,10 +1,10 @@
-//! Sockets of the host in the folders that are shown. A command could talk to what listens there, and a read-only mount
-//! does not stop it; so they are masked, unless the policy names the socket itself.
+//! Sockets of the host in the folders that are shown. A command could talk to what listens there, and a
+//! read-only mount does not stop it; so they are masked, unless the policy names the socket itself.
 //!
-//! The kernel lists bound sockets by the names they were bound under, and tells the file system and the inode of each. A
-//! name that was relative, or that leads to something else now because the socket was moved, does not say where the socket
-//! is: then the folders are searched, if they are of that file system. Commands could have moved it, and could make the
-//! search long; so one that finds no end is an error.
+//! The kernel lists bound sockets by the names they were bound under, and tells the file system and the inode
+//! of each. A name that was relative, or that leads to something else now because the socket was moved, does
+//! not say where the socket is: then the folders are searched, if they are of that file system. Commands
+//! could have moved it, and could make the search long; so one that finds no end is an error.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
@@ -22,8 +22,8 @@ const MOST: usize = 5000;
 /// The most entries of folders that are looked at in a search.
 const MOST_ENTRIES: usize = 1_000_000;
 
-/// The sockets below these paths that are bound now. One that is bound later is not known here. What is `masked` is not
-/// searched. The error says what cannot be found and what to do.
+/// The sockets below these paths that are bound now. One that is bound later is not known here. What is
+/// `masked` is not searched. The error says what cannot be found and what to do.
 pub(crate) fn of_the_host(
     shown: &[&Path],
     masked: &[PathBuf],
@@ -64,17 +64,17 @@ fn placed<'a>(sockets: impl Iterator<Item = &'a Local>) -> Placed {
         // Under a second name it is reached as well.
         let own = |about: &fs::Metadata| about.ino() as u32 == socket.inode && about.nlink() == 1;
         match place_of(&socket.name, own) {
-            Place::Known(path) => drop(found.insert(path)),
-            Place::OutOfReach => {}
-            Place::Unknown if socket.connected => {}
-            Place::Unknown => unknown = Some(String::from_utf8_lossy(&socket.name).into_owned()),
+            SocketLocation::Known(path) => drop(found.insert(path)),
+            SocketLocation::OutOfReach => {}
+            SocketLocation::Unknown if socket.connected => {}
+            SocketLocation::Unknown => unknown = Some(String::from_utf8_lossy(&socket.name).into_owned()),
         }
     }
     (found, unknown)
 }
 
-/// From the list in `/proc`: the name is all that follows the seventh field, and is missing where there is none. One that
-/// begins with `@` may be abstract, or a file of that name in some folder.
+/// From the list in `/proc`: the name is all that follows the seventh field, and is missing where there is
+/// none. One that begins with `@` may be abstract, or a file of that name in some folder.
 fn listed(table: &[u8]) -> Placed {
     fn socket(line: &[u8]) -> Option<(&[u8], bool)> {
         let (mut rest, mut state): (&[u8], &[u8]) = (line, &[]);
@@ -92,36 +92,37 @@ fn listed(table: &[u8]) -> Placed {
     }
     for (name, connected) in table.split(|byte| *byte == b'\n').skip(1).filter_map(socket) {
         match place_of(name, |about| about.nlink() == 1) {
-            Place::Known(path) => drop(found.insert(path)),
-            Place::OutOfReach => {}
-            Place::Unknown if connected => {}
-            Place::Unknown => unknown = Some(String::from_utf8_lossy(name).into_owned()),
+            SocketLocation::Known(path) => drop(found.insert(path)),
+            SocketLocation::OutOfReach => {}
+            SocketLocation::Unknown if connected => {}
+            SocketLocation::Unknown => unknown = Some(String::from_utf8_lossy(name).into_owned()),
         }
     }
     (found, unknown)
 }
 
-enum Place {
+/// Where a socket of the host is.
+enum SocketLocation {
     Known(PathBuf),
     /// In a folder that this user cannot look into, and so cannot show.
     OutOfReach,
     Unknown,
 }
 
-fn place_of(name: &[u8], is_it: impl Fn(&fs::Metadata) -> bool) -> Place {
+fn place_of(name: &[u8], is_it: impl Fn(&fs::Metadata) -> bool) -> SocketLocation {
     let name = Path::new(OsStr::from_bytes(name));
     if name.is_relative() {
-        return Place::Unknown;
+        return SocketLocation::Unknown;
     }
     match fs::canonicalize(name) {
         Ok(path)
             if fs::symlink_metadata(&path)
                 .is_ok_and(|about| about.file_type().is_socket() && is_it(&about)) =>
         {
-            Place::Known(path)
+            SocketLocation::Known(path)
         }
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Place::OutOfReach,
-        _ => Place::Unknown,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => SocketLocation::OutOfReach,
+        _ => SocketLocation::Unknown,
     }
 }
 

@@ -1,8 +1,9 @@
 //! The file system a sandbox sees: planned from a policy as data, then built from mounts and pivoted into.
 //!
-//! The view starts empty. System folders are bound read-only, the workspace writable at its own path, private folders
-//! are bounded tmpfs of their own, devices are bound one by one, and masks and guards go on top. Building happens once for
-//! a sandbox; each command gets a copy of the finished mounts and only adds its own `/proc`.
+//! The view starts empty. System folders are bound read-only, the workspace writable at its own path, private
+//! folders are bounded tmpfs of their own, devices are bound one by one, and masks and guards go on top.
+//! Building happens once for a sandbox; each command gets a copy of the finished mounts and only adds its own
+//! `/proc`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,12 +18,12 @@ use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
 use super::git::Obeyed;
-use super::guard::{Guard, Guards, Needed, Seen, Writable, needed, unprotected};
+use super::guard::{GitView, Guard, Guards, Needed, Writable, needed, unprotected};
 use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::mounts::Mounts;
 use super::sockets;
-use crate::policy::{Limits, Policy, is_of_the_machine};
+use crate::policy::{SandboxLimits, SandboxPolicy, is_of_the_machine};
 use crate::sys::{self, mount};
 
 /// Where the private workspace of a sandbox without one of its own appears.
@@ -90,14 +91,15 @@ pub(crate) struct Plan {
     obeyed: Vec<Obeyed>,
     /// The private folders, each with its mode.
     scratch: Vec<(&'static str, u32)>,
-    limits: Limits,
+    limits: SandboxLimits,
     /// What else is mounted below the folders the policy names, in the order of `binds`.
     mounted: Vec<Vec<PathBuf>>,
 }
 
 impl Plan {
-    /// Looks at the host and decides what goes where. `workspace` is the folder on the host; without one it is private.
-    pub(crate) fn make(policy: &Policy, workspace: Option<&Path>) -> Result<Plan, ToolError> {
+    /// Looks at the host and decides what goes where. `workspace` is the folder on the host; without one it
+    /// is private.
+    pub(crate) fn make(policy: &SandboxPolicy, workspace: Option<&Path>) -> Result<Plan, ToolError> {
         let mut links = Vec::new();
         let mut system = Vec::new();
         for path in &policy.system {
@@ -165,21 +167,22 @@ impl Plan {
         let (protect, obeyed) = (Vec::new(), Vec::new());
         let mut plan = Plan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted };
         let folders = plan.writable();
-        let protect = needed(&folders, &policy.protect, Seen::Outside)
+        let protect = needed(&folders, &policy.protect, GitView::Outside)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
         plan.protect = protect.iter().map(|one| one.within.shown.join(&one.path)).collect();
         plan.obeyed = protect.iter().filter_map(Needed::obeyed).collect();
         Ok(plan)
     }
 
-    /// What must be found again where it is, since something is put over it by name: masks, and folders within others.
+    /// What must be found again where it is, since something is put over it by name: masks, and folders
+    /// within others.
     pub(crate) fn kept(&self) -> Vec<PathBuf> {
         let folders = self.binds.iter().filter(|bind| bind.source == bind.target).map(|bind| &bind.target);
         self.mask.iter().chain(folders).cloned().collect()
     }
 
-    /// The folders that can be written, in which protected files are protected. A private workspace, which is shown
-    /// elsewhere than it is, has nothing to protect.
+    /// The folders that can be written, in which protected files are protected. A private workspace, which is
+    /// shown elsewhere than it is, has nothing to protect.
     pub(crate) fn writable(&self) -> Vec<Writable> {
         let writable =
             self.binds.iter().filter(|bind| bind.writable && bind.folder && bind.source == bind.target);
@@ -208,8 +211,9 @@ impl Plan {
     pub(crate) fn rules(&self, viewed: bool) -> Vec<(PathBuf, Allow)> {
         let mut rules = Vec::new();
         if viewed {
-            // Every command mounts a `/proc` of its own later; Landlock can only name it by the folder above. All there
-            // is below the root of the view may be read, and a way out of the view would not be below it.
+            // Every command mounts a `/proc` of its own later; Landlock can only name it by the folder above.
+            // All there is below the root of the view may be read, and a way out of the view would not be
+            // below it.
             rules.push((PathBuf::from("/"), Allow::Look));
         }
         rules.extend(self.system.iter().chain(&self.binds).map(|bind| {
@@ -226,8 +230,8 @@ impl Plan {
     }
 }
 
-/// What masks lead to through links. A link that a command can change does not say what the next sandbox must mask, so it is
-/// refused, unless it leads out of the view anyway.
+/// What masks lead to through links. A link that a command can change does not say what the next sandbox must
+/// mask, so it is refused, unless it leads out of the view anyway.
 fn behind_links(mask: &[PathBuf], binds: &[Bind]) -> Result<Vec<PathBuf>, ToolError> {
     let mut found = Vec::new();
     for path in mask {
@@ -279,9 +283,9 @@ pub(crate) fn detach_binds(plan: &Plan) -> Built<Vec<Tree>> {
     plan.binds.iter().map(|bind| at(bind.source.display(), detach(bind))).collect()
 }
 
-/// Detaches the folders a policy names mount by mount, mapping the owners of each, for a caller that is root. A folder whose
-/// owners cannot be mapped is an error, unless it is only there to be read. A mount below one of which that is true is left
-/// out and told.
+/// Detaches the folders a policy names mount by mount, mapping the owners of each, for a caller that is root.
+/// A folder whose owners cannot be mapped is an error, unless it is only there to be read. A mount below one
+/// of which that is true is left out and told.
 pub(crate) fn detach_mapped(plan: &Plan, identity: Identity) -> Built<(Vec<Tree>, Vec<PathBuf>)> {
     let mut namespaces = BTreeMap::new();
     let mut map = |mount: &OwnedFd, owner: Option<(u32, u32)>| {
@@ -335,14 +339,14 @@ fn detach(path: &Path) -> io::Result<OwnedFd> {
     mount::detach(place.as_fd())
 }
 
-/// Opens a path that was resolved before: a link on the way now is one that somebody has put there since.
+/// Opens a path that was resolved before: a link on the way now was put there since, perhaps by an attacker.
 fn resolved(path: &Path) -> io::Result<OwnedFd> {
     let root = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
     beneath(root.as_fd(), path)
 }
 
-/// Builds the view in a mount namespace of its own and makes it the root. `binds` are those of `plan.binds`, detached, in
-/// the same order.
+/// Builds the view in a mount namespace of its own and makes it the root. `binds` are those of `plan.binds`,
+/// detached, in the same order.
 pub(crate) fn build(plan: &Plan, binds: Vec<Tree>, guards: &[Guard]) -> Built<()> {
     at("private mounts", mount::make_private())?;
     let system: Vec<OwnedFd> = plan
@@ -422,7 +426,8 @@ fn terminals_and_processes(root: BorrowedFd<'_>) -> Built<()> {
     at("/proc", mount_processes(c"proc"))
 }
 
-/// Mounts the process list of the current pid namespace, read-only: no sysctl, trigger or score can be written.
+/// Mounts the process list of the current pid namespace, read-only: no sysctl, trigger or score can be
+/// written.
 pub(crate) fn mount_processes(target: &std::ffi::CStr) -> io::Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
     mount::filesystem(c"proc", target, flags, c"")
@@ -444,7 +449,8 @@ fn scratch(root: BorrowedFd<'_>, plan: &Plan) -> Built<()> {
     at("/var/tmp", symlink("../tmp", "var/tmp"))
 }
 
-/// The names of users and groups inside, and what masks are made of. The files lose their names once they are mounted.
+/// The names of users and groups inside, and what masks are made of. The files lose their names once they are
+/// mounted.
 fn names_and_masks(root: BorrowedFd<'_>, masked: &[PathBuf]) -> Built<()> {
     let base = Path::new("run");
     at("/run", place(root, Path::new("/run"), true))?;
@@ -513,13 +519,14 @@ impl Covers {
     pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf], later: &[PathBuf]) -> Covers {
         let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
         let mask = plan.mask.iter().chain(later).cloned().collect();
-        // From inside the view not all that git obeys can be found again: its settings in a home folder are not there.
+        // From inside the view not all that git obeys can be found again: its settings in a home folder are
+        // not there.
         let (protect, obeyed) = (protect.to_vec(), plan.obeyed.clone());
         Covers { mask, kept: plan.kept(), guards: guards.to_vec(), protect, obeyed, folders }
     }
 
-    /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it
-    /// covers: an editor that saves a file under its name, or `git init` after `rm -r .git`.
+    /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place
+    /// of what it covers: an editor that saves a file under its name, or `git init` after `rm -r .git`.
     pub(crate) fn renew(&self) -> io::Result<()> {
         let root = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
         self.mask.iter().try_for_each(|path| mask(root.as_fd(), path))?;
@@ -532,7 +539,8 @@ impl Covers {
         }
         let guards = Guards::prepare_again(&self.folders, &self.protect, &self.obeyed, &self.kept)
             .map_err(|(_, error)| error)?;
-        // A folder whose name alone was pinned may have become one that is guarded, as may the root of some other mount.
+        // A folder whose name alone was pinned may have become one that is guarded, as may the root of some
+        // other mount.
         let more = |guard: &Guard| !guard.pin && !self.guards.contains(guard);
         for guard in &guards.list {
             if more(guard) || !is_on(guard)? {

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Blocks of version 4 that are not the public network, with the length of their prefix. What dials for pages of the web has
-/// the same table (`net/src/reach.rs`); `testdata/net/addresses.json` holds both to it.
+/// Blocks of version 4 that are not the public network, with the length of their prefix. What dials
+/// for pages of the web has the same table (`net/src/reach.rs`); `testdata/net/addresses.json` holds both to
+/// it.
 const CLOSED: [([u8; 4], u32); 16] = [
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),

@@ -1,14 +1,14 @@
 //! The first message of TLS, read for the one thing it says in the open: which host is meant.
 //!
-//! Whoever opens a tunnel to one host and asks for another inside it reaches what the other end is also in charge of, and
-//! no rule has been asked about that.
+//! Whoever opens a tunnel to one host and asks for another inside it reaches what the other end is also in
+//! charge of, and no rule has been asked about that.
 
 use super::rules::Host;
 
 /// The most that is read of the first message.
 pub(super) const MAX_HELLO: usize = 64 * 1024;
 
-/// What the beginning of a tunnel says so far.
+/// What the first bytes of a tunnel are, so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hello {
     /// It may become a first message of TLS; more is needed.
@@ -17,7 +17,7 @@ pub(super) enum Hello {
     Other,
     /// A first message, and the host it names.
     For(Option<Host>),
-    /// It begins like TLS and goes on like nothing that a server has to understand.
+    /// It begins like TLS and continues with bytes that no server has to accept.
     Broken,
 }
 
@@ -56,7 +56,7 @@ fn message(mut bytes: &[u8]) -> Result<Vec<u8>, Hello> {
         match bytes {
             [] | [HANDSHAKE] => return Err(Hello::Unfinished),
             [HANDSHAKE, 3, ..] => {}
-            // What follows a part of the message must be its rest.
+            // The next record must continue the message.
             _ if message.is_empty() => return Err(Hello::Other),
             _ => return Err(Hello::Broken),
         }
@@ -101,7 +101,7 @@ fn server_name(body: &[u8]) -> Option<Hello> {
         if kind == 0 {
             let (names, _) = piece::<2>(value)?;
             let (name, more) = piece::<2>(names.strip_prefix(&[0])?)?;
-            // One name, once: of several, nobody can say which the server takes.
+            // Exactly one name: with several it is undefined which one the server uses.
             if !more.is_empty() || host.is_some() {
                 return None;
             }

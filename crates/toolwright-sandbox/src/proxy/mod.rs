@@ -1,9 +1,11 @@
-//! The only way out of a sandbox that may reach chosen hosts: a proxy in the runtime, listening inside the sandbox.
+//! The only way out of a sandbox that may reach chosen hosts: a proxy in the runtime, listening inside the
+//! sandbox.
 //!
-//! The sandbox's network has nothing but loopback. Its keeper makes the listening socket in there and hands it to the
-//! runtime, which accepts, reads one request, asks the rules, resolves the name itself, checks every address, and dials
-//! exactly the address it checked. Programs that ignore the proxy have no route; names not on the list are not resolved.
-//! A tunnel that begins with TLS must be for the host it was opened to.
+//! The sandbox's network has nothing but loopback. Its keeper makes the listening socket in there and hands
+//! it to the runtime, which accepts, reads one request, asks the rules, resolves the name itself, checks
+//! every address, and dials exactly the address it checked. Programs that ignore the proxy have no route;
+//! names not on the list are not resolved. A tunnel that begins with TLS must be for the host it was opened
+//! to.
 
 mod address;
 mod hello;
@@ -29,7 +31,7 @@ use self::rules::{Host, Rules};
 pub(crate) const PORT: u16 = 3128;
 /// Connections at once; the oldest gives way to a new one.
 const MAX_CONNECTIONS: usize = 256;
-/// Names looked up in a minute; a name can carry data to whoever answers for it.
+/// Names looked up in a minute; a name can carry data to the server that resolves it.
 const MAX_LOOKUPS: usize = 300;
 /// How many events are kept.
 const MAX_EVENTS: usize = 256;
@@ -80,13 +82,13 @@ impl Proxy {
         Ok(Proxy { task, desk })
     }
 
-    /// What was asked for, the latest last.
+    /// The requests so far, the latest last.
     pub(crate) fn events(&self) -> Vec<NetworkEvent> {
         lock(&self.desk.events).iter().cloned().collect()
     }
 }
 
-/// Takes connections for ever; beyond the limit, the oldest makes room.
+/// Accepts connections until the sandbox closes; beyond the limit, the oldest is dropped.
 async fn accept(listener: TcpListener, desk: Arc<Desk>) {
     let mut open: JoinSet<()> = JoinSet::new();
     let mut order: VecDeque<AbortHandle> = VecDeque::new();
@@ -192,8 +194,8 @@ impl Desk {
     }
 }
 
-/// What programs must be told to use the proxy. They reach what listens inside directly, unless a rule means the machine
-/// outside by the same name.
+/// The variables that make programs use the proxy. They reach what listens inside directly, unless a rule
+/// means the machine outside by the same name.
 pub(crate) fn variables(rules: &Rules) -> impl Iterator<Item = (String, String)> {
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
         .into_iter()

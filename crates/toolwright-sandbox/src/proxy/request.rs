@@ -6,16 +6,17 @@ use super::rules::{Host, split_port};
 pub(super) const MAX_HEAD: usize = 16 * 1024;
 const MAX_FIELDS: usize = 100;
 
-/// What is asked of the proxy.
+/// A request to the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) host: Host,
     pub(super) port: u16,
-    pub(super) what: What,
+    pub(super) kind: RequestKind,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum What {
+/// The two kinds of request.
+pub(super) enum RequestKind {
     /// Bytes in both directions.
     Tunnel,
     /// One plain request: its head as the server gets it, and the bytes of its body.
@@ -59,7 +60,7 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, Refusal> {
     if *method == "CONNECT" {
         let (host, port) = split_port(target, None).map_err(bad)?;
         let host = Host::parse(host).map_err(bad)?;
-        return Ok(Request { host, port, what: What::Tunnel });
+        return Ok(Request { host, port, kind: RequestKind::Tunnel });
     }
     plain(method, target, version, &fields)
 }
@@ -130,7 +131,7 @@ fn plain(method: &str, target: &str, version: &str, fields: &[(&str, &str)]) -> 
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
-    Ok(Request { host, port, what: What::Forward { head, body } })
+    Ok(Request { host, port, kind: RequestKind::Forward { head, body } })
 }
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
         let request = parse(b"CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         assert_eq!(
             request,
-            Request { host: Host::Name("example.com".into()), port: 443, what: What::Tunnel }
+            Request { host: Host::Name("example.com".into()), port: 443, kind: RequestKind::Tunnel }
         );
         let request = parse(
             b"POST http://example.com:8080?q=1 HTTP/1.1\r\nHost: EXAMPLE.com:8080\r\nProxy-Authorization: x\r\n\
@@ -155,7 +156,7 @@ mod tests {
         .unwrap();
         let head = "POST /?q=1 HTTP/1.1\r\nHost: example.com:8080\r\nConnection: close\r\nAccept: */*\r\n\
                     Content-Length: 3\r\n\r\n";
-        assert_eq!(request.what, What::Forward { head: head.to_owned(), body: 3 });
+        assert_eq!(request.kind, RequestKind::Forward { head: head.to_owned(), body: 3 });
         assert_eq!((request.host, request.port), (Host::Name("example.com".into()), 8080));
     }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::hello::{Hello, MAX_HELLO};
-use super::request::{self, MAX_HEAD, Request, What};
+use super::request::{self, MAX_HEAD, Request, RequestKind};
 use super::rules::Host;
 use super::{Desk, lock};
 
@@ -63,10 +63,10 @@ async fn drain(client: &mut TcpStream) {
 async fn answer(client: &mut TcpStream, desk: &Desk) -> Result<(), request::Refusal> {
     let read = timeout(PATIENCE, read_head(client)).await;
     let (head, early) = read.map_err(|_| (400, "the head did not arrive in time"))??;
-    let Request { host, port, what } = request::parse(&head)?;
+    let Request { host, port, kind } = request::parse(&head)?;
     let mut server = dial(&desk.addresses(&host, port).await?).await?;
-    match what {
-        What::Tunnel => {
+    match kind {
+        RequestKind::Tunnel => {
             let open = client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
             if open.is_ok()
                 && let Err(words) = tunnel(client, &mut server, early, &host).await
@@ -75,7 +75,7 @@ async fn answer(client: &mut TcpStream, desk: &Desk) -> Result<(), request::Refu
                 let _ = timeout(PATIENCE, client.write_all(&UNRECOGNIZED_NAME)).await;
             }
         }
-        What::Forward { head, body } => {
+        RequestKind::Forward { head, body } => {
             // Exactly one request goes out: what follows its body is not ours to send.
             let early =
                 early.get(..early.len().min(usize::try_from(body).unwrap_or(usize::MAX))).unwrap_or_default();
@@ -119,7 +119,7 @@ async fn read_head(client: &mut TcpStream) -> Result<(Vec<u8>, Vec<u8>), request
         if head.len() > MAX_HEAD {
             return Err((431, "the head is too long"));
         }
-        // Nothing but a request is spoken here; other protocols are told so at once.
+        // Only HTTP requests are accepted; other protocols are refused at once.
         if head.first().is_some_and(|one| !one.is_ascii_uppercase()) {
             return Err((400, "not a request"));
         }
@@ -176,7 +176,7 @@ async fn first_words(
         if hello != Hello::Unfinished {
             return hello.refusal(host).map_or(Ok(first), Err);
         }
-        // Whoever began a message of TLS has to end it; whoever said nothing may still listen.
+        // A client that began a TLS message has to finish it; a silent one may still be reading.
         let patience = if first.is_empty() { IDLE } else { PATIENCE };
         match timeout(patience, client.read(&mut piece)).await {
             Ok(Ok(count)) if count > 0 => first.extend_from_slice(piece.get(..count).unwrap_or_default()),

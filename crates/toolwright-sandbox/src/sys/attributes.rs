@@ -32,7 +32,8 @@ pub(crate) fn attribute(file: BorrowedFd<'_>, name: &CStr) -> io::Result<Vec<u8>
 /// Sets an attribute.
 pub(crate) fn set_attribute(file: BorrowedFd<'_>, name: &CStr, value: &[u8]) -> io::Result<()> {
     let from = value.as_ptr().cast::<c_void>();
-    // SAFETY: `name` is NUL-terminated and the pointer is to as many bytes as are named; both live until the call returns.
+    // SAFETY: `name` is NUL-terminated and the pointer is to as many bytes as are named; both live until the
+    // call returns.
     check(unsafe { libc::fsetxattr(file.as_raw_fd(), name.as_ptr(), from, value.len(), 0) }.into()).map(drop)
 }
 

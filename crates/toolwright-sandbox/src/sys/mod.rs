@@ -1,7 +1,8 @@
 //! Thin, safe wrappers over the system calls the launcher needs and the standard library lacks.
 //!
-//! Each function is one kernel call (or one fixed sequence) with owned descriptors and `io::Result`. No policy lives
-//! here. Processes that use the fork family below have a single thread, so the child may allocate.
+//! Each function is one kernel call (or one fixed sequence) with owned descriptors and `io::Result`. No
+//! policy lives here. Processes that use the fork family below have a single thread, so the child may
+//! allocate.
 
 pub(crate) mod attributes;
 pub(crate) mod diag;
@@ -35,7 +36,7 @@ pub(crate) fn errno(error: &io::Error) -> i32 {
 
 /// Takes ownership of a descriptor number the kernel just returned.
 pub(crate) fn own(fd: libc::c_long) -> OwnedFd {
-    // SAFETY: every caller passes a descriptor that a system call returned a moment ago and nobody else owns.
+    // SAFETY: every caller passes a descriptor that a system call has just returned and nothing else owns.
     unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
 }
 
@@ -78,7 +79,8 @@ pub(crate) fn open_beneath(
     check(fd).map(own)
 }
 
-/// Gives an open file without a name one. Goes by way of `/proc`, since naming it directly takes a capability.
+/// Gives an open file without a name one. Goes by way of `/proc`, since naming it directly takes a
+/// capability.
 pub(crate) fn link_open_file(file: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let from = c_path(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
     let to = c_path(path)?;
@@ -89,7 +91,8 @@ pub(crate) fn link_open_file(file: BorrowedFd<'_>, path: &Path) -> io::Result<()
     check(linked.into()).map(drop)
 }
 
-/// Whether an owner or group is the one it looks like. In a user namespace all that are not mapped look like one.
+/// Whether an owner or group is the one it looks like. In a user namespace all that are not mapped look like
+/// one.
 pub(crate) fn is_own_id(id: u32) -> bool {
     const UNMAPPED: u32 = 65534;
     let whole = |map: String| map.split_whitespace().eq(["0", "0", "4294967295"]);
@@ -227,7 +230,7 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags) }.into()).map(drop)
 }
 
-/// Waits until one of the descriptors has an event; `None` waits for ever. Returns the events of each.
+/// Waits until one of the descriptors has an event; `None` waits without a limit. Returns the events of each.
 pub(crate) fn poll<const N: usize>(
     fds: [(BorrowedFd<'_>, i16); N],
     timeout_ms: Option<i32>,
@@ -259,8 +262,8 @@ pub(crate) fn terminal_foreground(fd: BorrowedFd<'_>) -> io::Result<i32> {
     Ok(group)
 }
 
-/// The key that hands over a line before its end, asked through the master side of a terminal; `None` where the terminal
-/// does not collect lines or has no such key.
+/// The key that hands over a line before its end, asked through the master side of a terminal; `None` where
+/// the terminal does not collect lines or has no such key.
 pub(crate) fn terminal_end_key(fd: BorrowedFd<'_>) -> io::Result<Option<u8>> {
     // SAFETY: `termios` is plain data, for which all zeroes is a valid value.
     let mut mode: libc::termios = unsafe { std::mem::zeroed() };
@@ -310,7 +313,8 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
 /// Bytes the kernel's random generator made.
 pub(crate) fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];
-    // SAFETY: the pointer and length describe `bytes`. A short read only leaves zeroes; names are also taken exclusively.
+    // SAFETY: the pointer and length describe `bytes`. A short read only leaves zeroes; names are also taken
+    // exclusively.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     u64::from_ne_bytes(bytes)
 }

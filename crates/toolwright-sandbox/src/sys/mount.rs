@@ -61,8 +61,8 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Resul
     .map(drop)
 }
 
-/// Sets attributes on a mount and everything below it, and cuts it off from the one it is a copy of: what is mounted there
-/// later does not appear here.
+/// Sets attributes on a mount and everything below it, and cuts it off from the one it is a copy of: what is
+/// mounted there later does not appear here.
 pub(crate) fn restrict(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     set(mount, Attributes { set: attributes, propagation: libc::MS_PRIVATE, ..Attributes::default() }, true)
 }
@@ -120,7 +120,8 @@ pub(crate) fn make_private() -> io::Result<()> {
 pub(crate) fn make_root_here() -> io::Result<()> {
     // SAFETY: the paths are NUL-terminated constants.
     check(unsafe { libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) })?;
-    // SAFETY: the path is a NUL-terminated constant. After the pivot the old root lies on top of ".", so it goes first.
+    // SAFETY: the path is a NUL-terminated constant. After the pivot the old root lies on top of ".", so it
+    // goes first.
     check(unsafe { libc::umount2(c".".as_ptr(), libc::MNT_DETACH) }.into())?;
     std::env::set_current_dir("/")
 }

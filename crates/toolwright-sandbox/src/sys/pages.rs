@@ -14,11 +14,11 @@ struct Mapping {
     own: usize,
 }
 
-/// Lets go of the pages of the program's file that this process holds, and says how many bytes were looked through. What is
-/// needed again comes back from the file, a few pages at a time.
+/// Lets go of the pages of the program's file that this process holds, and says how many bytes were looked
+/// through. What is needed again comes back from the file, a few pages at a time.
 ///
-/// Starting takes far more of a program than waiting does: a server that has made itself ready gives back ten megabytes and
-/// more. Does nothing where the kernel does not say what is held.
+/// Starting takes far more of a program than waiting does: a server that has made itself ready gives back ten
+/// megabytes and more. Does nothing where the kernel does not say what is held.
 pub fn release_program_pages() -> usize {
     let Ok(listed) = std::fs::read_to_string("/proc/self/smaps") else { return 0 };
     let mappings = parse(&listed);
@@ -33,8 +33,8 @@ pub fn release_program_pages() -> usize {
     });
     let mut released = 0;
     for Mapping { addresses, .. } in clean {
-        // SAFETY: this is a part of the running program, so nobody unmaps it; it cannot be written to, and no page of it
-        // ever was, so the next access finds the same bytes in the file.
+        // SAFETY: this is a part of the running program, so it is never unmapped; it cannot be written to,
+        // and no page of it ever was, so the next access finds the same bytes in the file.
         let done = unsafe {
             libc::madvise(addresses.start as *mut libc::c_void, addresses.len(), libc::MADV_DONTNEED)
         };

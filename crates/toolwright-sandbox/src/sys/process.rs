@@ -17,8 +17,8 @@ pub(crate) enum Side {
 /// Forks, giving the child new namespaces of the kinds in `flags`. The calling process has one thread.
 pub(crate) fn fork(flags: libc::c_int) -> io::Result<Side> {
     // The old call on purpose: `clone3` is refused by our own filter, under which a job forks its program.
-    // SAFETY: without `CLONE_VM` and with no stack this behaves as fork. The launcher has one thread, so no lock is held
-    // by a thread that the child lacks.
+    // SAFETY: without `CLONE_VM` and with no stack this behaves as fork. The launcher has one thread, so no
+    // lock is held by a thread that the child lacks.
     let pid = check(unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) })?;
     Ok(if pid == 0 { Side::Child } else { Side::Parent(pid as i32) })
 }
@@ -180,7 +180,8 @@ pub(crate) fn set_umask(mask: u32) {
 /// Every signal but `SIGCHLD` at its default, none blocked.
 pub(crate) fn reset_signals() {
     for signal in 1..=64 {
-        // SAFETY: installs the default action; numbers the kernel refuses (KILL, STOP, libc's own) are left as they are.
+        // SAFETY: installs the default action; numbers the kernel refuses (KILL, STOP, libc's own) are left
+        // as they are.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     // SAFETY: the set is initialised by `sigemptyset` before it is read.
@@ -233,7 +234,8 @@ impl Strings {
 
 /// Becomes another program. Returns only on failure.
 pub(crate) fn exec(program: &CStr, arguments: &Strings, environment: &Strings) -> io::Error {
-    // SAFETY: all three are NUL-terminated, the lists end in a null pointer, and `Strings` owns what they point at.
+    // SAFETY: all three are NUL-terminated, the lists end in a null pointer, and `Strings` owns what they
+    // point at.
     unsafe { libc::execve(program.as_ptr(), arguments.pointers.as_ptr(), environment.pointers.as_ptr()) };
     io::Error::last_os_error()
 }

@@ -49,8 +49,8 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
         message.msg_control = control.0.as_mut_ptr().cast();
         // SAFETY: pure arithmetic on a length.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as _;
-        // SAFETY: the control buffer is 64 aligned bytes and `CMSG_SPACE` of four descriptors is 32, so the header and
-        // its data lie inside it.
+        // SAFETY: the control buffer is 64 aligned bytes and `CMSG_SPACE` of four descriptors is 32, so the
+        // header and its data lie inside it.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&raw const message);
             (*header).cmsg_level = libc::SOL_SOCKET;

@@ -1,4 +1,5 @@
-//! The attack table: every probe over pipes and over a terminal, as root and as nobody, with a canary outside.
+//! The attack table: every probe over pipes and over a terminal, as root and as nobody, with a canary
+//! outside.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use toolwright_core::{ExecRequest, Sandbox, SpawnRequest};
-use toolwright_sandbox::{Layer, LocalSandbox, Policy, ProcessSandbox};
+use toolwright_sandbox::{Layer, LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::probe::{BLOCKED, PROBES, Probe};
 use crate::support::{Case, exe, folder};
@@ -114,7 +115,7 @@ impl Field {
     }
 
     pub(crate) async fn sandbox(&self, without: &[Layer]) -> Result<ProcessSandbox, String> {
-        let mut policy = Policy::for_workspace(&self.workspace);
+        let mut policy = SandboxPolicy::for_workspace(&self.workspace);
         policy.read = vec![exe()];
         policy.write = vec![self.other.clone()];
         policy.mask.extend([".env".into(), "private".into()]);
@@ -157,7 +158,8 @@ impl Field {
         Ok((code, String::from_utf8_lossy(&text).into_owned()))
     }
 
-    /// Blocked means: the probe says so (or died of the filter), nothing outside changed or was reached, no secret seen.
+    /// Blocked means: the probe says so (or died of the filter), nothing outside changed or was reached, no
+    /// secret seen.
     pub(crate) fn judge(&self, probe: &Probe, result: Result<(i32, String), String>) -> Result<(), String> {
         let (code, text) = result?;
         if code != BLOCKED && !(probe.deadly && code == -libc::SIGSYS) {
@@ -201,7 +203,8 @@ fn snapshot(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, (u32, u64, i64, 
     Ok(seen)
 }
 
-/// Probes that prove nothing would be blocked everywhere. On the host, as an ordinary user, many must get through.
+/// Probes that prove nothing would be blocked everywhere. On the host, as an ordinary user, many must get
+/// through.
 async fn control() -> Result<(), String> {
     let mut open = Vec::new();
     // Those that trace or signal would hit this very test, as the same user it runs as.
@@ -209,7 +212,7 @@ async fn control() -> Result<(), String> {
     let tried = probes.clone().count();
     for probe in probes {
         let field = Field::new()?;
-        let policy = Policy::for_workspace(&field.workspace);
+        let policy = SandboxPolicy::for_workspace(&field.workspace);
         let sandbox = LocalSandbox::open(policy).await.map_err(|error| format!("{error:?}"))?;
         if field.judge(probe, field.over_pipes(&sandbox, probe).await).is_err() {
             open.push(probe.name);
@@ -258,8 +261,8 @@ const HELD_ALONE: [(Layer, &[&str]); 4] = [
     ),
 ];
 
-/// Runs every probe with one layer off at a time. What is left must block all but the probes that are said to hang on that
-/// layer.
+/// Runs every probe with one layer off at a time. What is left must block all but the probes that are said to
+/// hang on that layer.
 async fn ablation() -> Result<(), String> {
     let mut report = String::new();
     for (layer, alone) in HELD_ALONE {

@@ -2,7 +2,7 @@
 
 use toolwright_core::Sandbox;
 use toolwright_sandbox::conformance::{CHECKS, Check, Outcome};
-use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::support::Case;
 
@@ -11,12 +11,12 @@ pub(crate) fn cases() -> Vec<Case> {
     for check in CHECKS {
         cases.push(Case::new(format!("conformance::process::{}", check.name), move || async move {
             let sandbox =
-                ProcessSandbox::open(Policy::private()).await.map_err(|error| format!("{error:?}"))?;
+                ProcessSandbox::open(SandboxPolicy::private()).await.map_err(|error| format!("{error:?}"))?;
             judge(check, &sandbox).await
         }));
         cases.push(Case::new(format!("conformance::local::{}", check.name), move || async move {
             let sandbox =
-                LocalSandbox::open(Policy::private()).await.map_err(|error| format!("{error:?}"))?;
+                LocalSandbox::open(SandboxPolicy::private()).await.map_err(|error| format!("{error:?}"))?;
             judge(check, &sandbox).await
         }));
     }

@@ -1,5 +1,6 @@
-//! The conformance suite on Docker and Podman, against engines these tests start themselves: a daemon with folders of its
-//! own, and an image made of this machine's shell and small tools. Without root or the programs they are skipped by name.
+//! The conformance suite on Docker and Podman, against engines these tests start themselves: a daemon with
+//! folders of its own, and an image made of this machine's shell and small tools. Without root or the
+//! programs they are skipped by name.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
 use toolwright_sandbox::conformance::{CHECKS, Outcome};
-use toolwright_sandbox::{EngineSandbox, Layer, Network, Policy};
+use toolwright_sandbox::{EngineSandbox, Layer, Network, SandboxPolicy};
 
 use crate::support::{Case, alone, as_ordinary_user, check, equal, folder, is_root, text, wait_until};
 
@@ -56,10 +57,11 @@ pub(crate) async fn main(what: &str) -> Result<(), String> {
 async fn missing() -> Result<(), String> {
     // SAFETY: nothing else of this process runs yet that could read the environment.
     unsafe { std::env::set_var("PATH", "/nonexistent") };
-    let policy = Policy { image: Some(IMAGE.to_owned()), ..Policy::private() };
+    let policy = SandboxPolicy { image: Some(IMAGE.to_owned()), ..SandboxPolicy::private() };
     let error = EngineSandbox::docker(policy).await.map(drop).expect_err("there is no engine");
     equal(error.kind(), ErrorKind::SandboxUnavailable)?;
-    let error = EngineSandbox::podman(Policy::private()).await.map(drop).expect_err("there is no image");
+    let error =
+        EngineSandbox::podman(SandboxPolicy::private()).await.map(drop).expect_err("there is no image");
     check(&format!("{error:?}"), error.message().contains("needs an image"))
 }
 
@@ -192,8 +194,8 @@ impl Engine {
         text.lines().map(str::to_owned).collect()
     }
 
-    async fn open(&self, policy: Policy) -> Result<EngineSandbox, String> {
-        let policy = Policy { image: Some(IMAGE.to_owned()), ..policy };
+    async fn open(&self, policy: SandboxPolicy) -> Result<EngineSandbox, String> {
+        let policy = SandboxPolicy { image: Some(IMAGE.to_owned()), ..policy };
         match self.program {
             "docker" => EngineSandbox::docker(policy).await,
             _ => EngineSandbox::podman(policy).await,
@@ -204,7 +206,7 @@ impl Engine {
     async fn suite(&self) -> Result<(), String> {
         let mut failed = Vec::new();
         {
-            let sandbox = self.open(Policy::private()).await?;
+            let sandbox = self.open(SandboxPolicy::private()).await?;
             for check in CHECKS {
                 match (check.run)(&sandbox).await {
                     Outcome::Passed => println!("{}: {} holds", self.program, check.name),
@@ -230,7 +232,7 @@ impl Engine {
     }
 
     async fn protections(&self) -> Result<(), String> {
-        let sandbox = self.open(Policy::private()).await?;
+        let sandbox = self.open(SandboxPolicy::private()).await?;
         let script = "id -u; cat /proc/self/status | grep -E '^(CapEff|NoNewPrivs|Seccomp):'; ls /sys/class/net; \
                       touch /etc/x 2>&1; echo $TOOLWRIGHT_SECRET";
         // SAFETY: the sandbox is told name by name what to pass, and this name is not among them.
@@ -249,9 +251,10 @@ impl Engine {
         equal(after.stdout.as_str(), "still here\n")?;
         let connection = sandbox.connection(None).await.map_err(text)?.map(|one| one.command);
         check(&format!("{connection:?}"), connection.is_some_and(|text| text.contains(" exec ")))?;
-        let hosts = Policy { network: Network::Allow(vec!["example.com".into()]), ..Policy::private() };
+        let hosts =
+            SandboxPolicy { network: Network::Allow(vec!["example.com".into()]), ..SandboxPolicy::private() };
         check("network to hosts is refused", self.open(hosts).await.is_err())?;
-        let strict = Policy { require: vec![Layer::Landlock], ..Policy::private() };
+        let strict = SandboxPolicy { require: vec![Layer::Landlock], ..SandboxPolicy::private() };
         let refused = self.open(strict).await.map(drop).expect_err("a missing layer");
         check(&refused, refused.contains("landlock"))
     }
@@ -268,7 +271,7 @@ impl Engine {
             made.and_then(|()| std::fs::write(path, "secret")).map_err(|error| error.to_string())?;
         }
         {
-            let mut policy = Policy::for_workspace(&place);
+            let mut policy = SandboxPolicy::for_workspace(&place);
             policy.read = vec![other.clone(), settings.clone()];
             policy.mask.push(".env".into());
             let sandbox = self.open(policy).await?;
@@ -303,7 +306,7 @@ impl Engine {
 
     /// Daemons die with the command that started them, and only they do.
     async fn leftovers(&self) -> Result<(), String> {
-        let sandbox = self.open(Policy::private()).await?;
+        let sandbox = self.open(SandboxPolicy::private()).await?;
         let daemon = |name: &str| {
             format!(
                 "setsid sh -c 'while :; do echo x >> {name}; sleep 0.05; done' </dev/null >/dev/null 2>&1 &"
@@ -372,7 +375,7 @@ impl Engine {
 
 /// A runtime with a live tool in a container, which waits to be killed.
 async fn runtime() -> Result<(), String> {
-    let policy = Policy { image: Some(IMAGE.to_owned()), ..Policy::private() };
+    let policy = SandboxPolicy { image: Some(IMAGE.to_owned()), ..SandboxPolicy::private() };
     let sandbox = match std::env::var("ENGINE").as_deref() {
         Ok("docker") => EngineSandbox::docker(policy).await,
         _ => EngineSandbox::podman(policy).await,

@@ -1,4 +1,5 @@
-//! File cases: paths that lead out, things that are not files, races, and writes that are whole or not at all.
+//! File cases: paths that lead out, things that are not files, races, and writes that are whole or not at
+//! all.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
-use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::attacks::Field;
 use crate::support::{Case, check, equal, folder, is_root, text, wait_until};
@@ -49,7 +50,7 @@ const STUBBORN: &str =
     mkdir -p $(printf 'd/%.0s' $(seq 1500))";
 
 async fn private() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.limits.scratch = 8 << 20;
     let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
     sandbox.write_file("kept/file", b"from outside").await.map_err(text)?;
@@ -71,7 +72,7 @@ async fn private() -> Result<(), String> {
 }
 
 async fn private_folder() -> Result<(), String> {
-    let sandbox = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let folder = sandbox.workspace().to_owned();
     let done = sandbox.exec(ExecRequest::new(["sh", "-c", STUBBORN])).await.map_err(text)?;
     check(&done.stderr, done.code == 0 && folder.exists())?;
@@ -81,7 +82,7 @@ async fn private_folder() -> Result<(), String> {
 }
 
 async fn private_folder_left() -> Result<(), String> {
-    let sandbox = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let folder = sandbox.workspace().to_owned();
     let name = folder.display().to_string();
     // What is there now is not what was made, so it is not removed.
@@ -117,8 +118,8 @@ async fn odd_paths() -> Result<(), String> {
     field.untouched()
 }
 
-/// Somebody works on the host while a sandbox is open: protection and masks follow the names, and nothing of theirs is
-/// taken for a placeholder at the end.
+/// Somebody works on the host while a sandbox is open: protection and masks follow the names, and nothing of
+/// theirs is taken for a placeholder at the end.
 async fn replaced() -> Result<(), String> {
     let work = folder("replaced");
     let error = |error: std::io::Error| error.to_string();
@@ -129,7 +130,7 @@ async fn replaced() -> Result<(), String> {
     for name in [".mcp.json", ".env"] {
         save(name, "first").map_err(error)?;
     }
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.mask.push(".env".into());
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
@@ -166,7 +167,7 @@ async fn renamed() -> Result<(), String> {
     let error = |error: std::io::Error| error.to_string();
     std::fs::create_dir_all(work.join("a/secrets")).map_err(error)?;
     std::fs::write(work.join("a/secrets/.env"), "secret").map_err(error)?;
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.mask.extend(["a/secrets/.env".into(), "a/absent/.env".into()]);
     let script = "mv a b; mv a/secrets s; echo x > a/secrets/new; mkdir a/new; \
                   cat a/secrets/.env b/secrets/.env s/.env; cat a/secrets/new";
@@ -185,7 +186,7 @@ async fn masked_later() -> Result<(), String> {
     let work = folder("masked-later");
     let error = |error: std::io::Error| error.to_string();
     std::fs::create_dir(work.join("a")).map_err(error)?;
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.mask.extend([".env".into(), "a/b/.env".into()]);
     let script = "echo x > f; for p in .env a/b a/b/.env; do ln -s f $p; ln -s $p $p; echo x > $p; mkdir $p; done; \
                   mv a c; rm -rf .env a; echo x > a/mine; cat a/mine";
@@ -209,7 +210,7 @@ async fn swapped() -> Result<(), String> {
     let error = |error: std::io::Error| error.to_string();
     std::fs::create_dir_all(work.join("a/b")).map_err(error)?;
     std::fs::write(work.join("a/b/f"), "as it was").map_err(error)?;
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.read.push(work.join("a/b"));
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let script =
@@ -226,7 +227,7 @@ async fn masked_link() -> Result<(), String> {
     let work = folder("masked-link");
     std::fs::write(work.join("real"), "secret").map_err(|error| error.to_string())?;
     symlink("real", work.join(".env")).map_err(|error| error.to_string())?;
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.mask.push(".env".into());
     let refused = ProcessSandbox::open(policy.clone()).await.err().map(text).unwrap_or_default();
     check(&refused, refused.contains("name what it leads to"))?;
@@ -239,7 +240,8 @@ async fn masked_link() -> Result<(), String> {
     equal(result.stdout.as_str(), "")
 }
 
-/// What git, shells, editors and clients obey in a folder cannot be left there, a repository without `.git` included.
+/// What git, shells, editors and clients obey in a folder cannot be left there, a repository without `.git`
+/// included.
 async fn obeyed() -> Result<(), String> {
     let work = folder("obeyed");
     let names = || {
@@ -259,7 +261,7 @@ async fn obeyed() -> Result<(), String> {
             .iter()
             .try_for_each(|name| std::fs::create_dir(work.join(name)))
             .map_err(|error| error.to_string())?;
-        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
         let mut script = String::new();
         for name in toolwright_sandbox::PROTECTED
             .into_iter()
@@ -286,7 +288,7 @@ async fn obeyed() -> Result<(), String> {
     // Beside a repository nothing of the kind is needed.
     std::fs::create_dir(work.join(".git")).map_err(|error| error.to_string())?;
     std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main").map_err(|error| error.to_string())?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
     let beside =
         sandbox.exec(ExecRequest::new(["ls", "-d", "HEAD", "refs", ".zshrc"])).await.map_err(text)?;
     drop(sandbox);
@@ -311,14 +313,14 @@ async fn login() -> Result<(), String> {
     }
     for name in [".profile", ".bash_login", ".bash_profile"] {
         std::fs::write(work.join(name), format!("READ={name}\n")).map_err(|error| error.to_string())?;
-        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
         let told = read().map_err(|error| error.to_string())?;
         drop(sandbox);
         toolwright_sandbox::sandboxes_ended().await;
         equal(told.as_str(), name)?;
     }
     std::fs::remove_file(work.join(".bash_profile")).map_err(|error| error.to_string())?;
-    drop(ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?);
+    drop(ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?);
     toolwright_sandbox::sandboxes_ended().await;
     let left = work.join(".bash_profile").exists();
     let _ = std::fs::remove_dir_all(work);
@@ -327,7 +329,7 @@ async fn login() -> Result<(), String> {
 
 async fn told() -> Result<(), String> {
     let (work, other) = (folder("told"), folder("told-other"));
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.write.push(other.clone());
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let elsewhere = other.join("toolwright.yaml").display().to_string();
@@ -358,13 +360,13 @@ async fn sockets() -> Result<(), String> {
     // Not `-type s`, which believes the folder, not the mask.
     let find = ["sh", "-c", "find . -exec test -S {} ';' -print; ls deep"];
     for read_only in [true, false] {
-        let policy = Policy { read_only, ..Policy::for_workspace(&work) };
+        let policy = SandboxPolicy { read_only, ..SandboxPolicy::for_workspace(&work) };
         let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
         let result = sandbox.exec(ExecRequest::new(find)).await.map_err(text)?;
         equal(result.stdout.as_str(), "er\nrelative\nthrough\n")?;
     }
     // One that is named can be reached.
-    let mut policy = Policy { read_only: true, ..Policy::for_workspace(&work) };
+    let mut policy = SandboxPolicy { read_only: true, ..SandboxPolicy::for_workspace(&work) };
     policy.read.push(work.join("deep/relative"));
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let result = sandbox.exec(ExecRequest::new(find)).await.map_err(text)?;
@@ -373,7 +375,8 @@ async fn sockets() -> Result<(), String> {
     equal(result.stdout.as_str(), "./deep/relative\ner\nrelative\nthrough\n")
 }
 
-/// Binds a relative name. A thread that has left the common folder of the process can do so from a folder of its own.
+/// Binds a relative name. A thread that has left the common folder of the process can do so from a folder of
+/// its own.
 fn bind_in(
     folder: std::path::PathBuf,
     name: &'static str,
@@ -389,8 +392,8 @@ fn bind_in(
     bound.join().map_err(|_| "the thread died".to_owned())?.map_err(|error| error.to_string())
 }
 
-/// Dead sockets and empty files that sort first, names that look abstract, a second name, and a dead socket in the place of
-/// one that lives elsewhere.
+/// Dead sockets and empty files that sort first, names that look abstract, a second name, and a dead socket
+/// in the place of one that lives elsewhere.
 async fn buried() -> Result<(), String> {
     let work = folder("buried");
     let error = |error: std::io::Error| error.to_string();
@@ -420,12 +423,13 @@ async fn buried() -> Result<(), String> {
         })
     };
     dead(0..1100).map_err(error)?;
-    let policy = Policy { read_only: true, ..Policy::for_workspace(&work) };
+    let policy = SandboxPolicy { read_only: true, ..SandboxPolicy::for_workspace(&work) };
     let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
     let script = "for s in z/y/relative @name first z/second z/moved plain; do test -S $s && echo $s; test -e $s && printf .; done";
     let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
     drop(sandbox);
-    // More than are masked one by one: nothing is opened, and the folder need not be searched when it is masked.
+    // More than are masked one by one: nothing is opened, and the folder need not be searched when it is
+    // masked.
     dead(1100..5100).map_err(error)?;
     let refused = ProcessSandbox::open(policy.clone()).await.err().map(text).unwrap_or_default();
     let mut without = policy;
@@ -444,7 +448,7 @@ async fn prefix() -> Result<(), String> {
         std::fs::create_dir(root.join(name)).map_err(|error| error.to_string())?;
     }
     std::fs::write(root.join("app-secret/key"), "k").map_err(|error| error.to_string())?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(root.join("app"))).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(root.join("app"))).await.map_err(text)?;
     let key = root.join("app-secret/key").display().to_string();
     let outcomes = [
         sandbox.read_file(&key).await.map(drop),
@@ -499,7 +503,7 @@ async fn race() -> Result<(), String> {
 }
 
 async fn not_files() -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let make = "mkfifo fifo; mkdir folder; ln -s loop loop; ln -s fifo to-fifo";
     sandbox.exec(ExecRequest::new(["sh", "-c", make])).await.map_err(text)?;
     for path in [
@@ -528,7 +532,7 @@ async fn not_files() -> Result<(), String> {
 }
 
 async fn sizes() -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let status = sandbox.read_text("/proc/self/status").await.map_err(text)?;
     check(&status, status.contains("NoNewPrivs:\t1"))?;
     let sparse = "dd if=/dev/zero of=sparse bs=1 count=0 seek=7G 2>/dev/null; echo x > grows";
@@ -550,7 +554,7 @@ async fn sizes() -> Result<(), String> {
 }
 
 async fn atomic() -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let contents = |word: &str| word.repeat(50_000).into_bytes();
     sandbox.write_file("file", &contents("a")).await.map_err(text)?;
     let watch = "for i in $(seq 150); do head -c 1 file; tail -c 1 file; wc -c < file; done | sort | uniq -c";
@@ -587,7 +591,7 @@ async fn atomic() -> Result<(), String> {
 /// More than a pipe holds, so that a cancelled write has sent a part of it.
 async fn cancelled_write() -> Result<(), String> {
     const SIZE: usize = 1 << 20;
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let (old, new) = (vec![b'a'; SIZE], vec![b'b'; SIZE]);
     sandbox.write_file("file", &old).await.map_err(text)?;
     for step in 0..100 {
@@ -606,7 +610,7 @@ async fn hard_link() -> Result<(), String> {
     std::fs::create_dir(&work).map_err(|error| error.to_string())?;
     std::fs::write(&outside, "outside").map_err(|error| error.to_string())?;
     std::fs::hard_link(&outside, work.join("inside")).map_err(|error| error.to_string())?;
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.protect.clear();
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     sandbox.write_file("inside", b"changed").await.map_err(text)?;
@@ -624,7 +628,7 @@ async fn traits() -> Result<(), String> {
     let (owner, groups) =
         if is_root() { (Some(12_345), vec![12_345, 100]) } else { (None, vec![own_group()]) };
     std::os::unix::fs::chown(&work, owner, owner).map_err(error)?;
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.protect.clear();
     let sandboxes: [Box<dyn Sandbox>; 2] = [
         Box::new(LocalSandbox::open(policy.clone()).await.map_err(text)?),
@@ -735,7 +739,7 @@ async fn dangling() -> Result<(), String> {
 async fn read_only() -> Result<(), String> {
     let work = folder("read-only");
     std::fs::write(work.join("file"), "as it was").map_err(|error| error.to_string())?;
-    let policy = Policy { read_only: true, ..Policy::for_workspace(&work) };
+    let policy = SandboxPolicy { read_only: true, ..SandboxPolicy::for_workspace(&work) };
     {
         let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
         let script = "cat file; echo x > file; echo x > new; rm -f file; mkdir d; chmod 777 .; ls -A";

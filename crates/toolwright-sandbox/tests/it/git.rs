@@ -1,11 +1,11 @@
-//! Repositories whose parts are elsewhere than in `.git`: what git on the host obeys stays as it is there too. Git itself
-//! makes them, and is run on them afterwards.
+//! Repositories whose parts are elsewhere than in `.git`: what git on the host obeys stays as it is there
+//! too. Git itself makes them, and is run on them afterwards.
 
 use std::path::Path;
 use std::process::Command;
 
 use toolwright_core::{ExecRequest, Sandbox};
-use toolwright_sandbox::{Policy, ProcessSandbox};
+use toolwright_sandbox::{ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, check, equal, folder, text};
 
@@ -33,7 +33,8 @@ fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
     }
 }
 
-/// How a repository is made, and what a command does to it: the plain way, and a way round where that is closed.
+/// How a repository is made, and what a command does to it: the plain way, and a way round where that is
+/// closed.
 const KINDS: [(&str, &str, &str); 11] = [
     (
         "a repository elsewhere",
@@ -122,7 +123,7 @@ async fn repositories() -> Result<(), String> {
         let made = made.map_err(|error| error.to_string())?;
         check(&format!("{kind}: {}", String::from_utf8_lossy(&made.stderr)), made.status.success())?;
 
-        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
         let mark = root.join("ran");
         let evil = format!("printf '[core]\\n\\tfsmonitor = \"touch {}; false\"\\n'", mark.display());
         let attack = attack.replace("$mark", &mark.display().to_string()).replace("$evil", &evil);
@@ -152,7 +153,7 @@ async fn above() -> Result<(), String> {
     std::fs::create_dir(&work).map_err(|error| error.to_string())?;
     git(&root, &["init", "-q"])?;
     git(&root, &["commit", "-q", "--allow-empty", "-m", "first"])?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
     let told = git(&work, &["log", "--format=%s", "HEAD"]);
     drop(sandbox);
     toolwright_sandbox::sandboxes_ended().await;
@@ -174,7 +175,7 @@ async fn saved() -> Result<(), String> {
     std::fs::write(work.join("tools/do"), "first").map_err(wrong)?;
     git(&work, &["init", "-q"])?;
     git(&work, &["config", "include.path", "../../settings"])?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
     let script = "cd tools; for f in do new; do (echo evil > $f) 2>/dev/null && echo wrote $f; \
                   mv $f away 2>/dev/null && echo moved $f; done; echo done";
     let attack = || sandbox.exec(ExecRequest::new(["sh", "-c", script]));
@@ -205,7 +206,7 @@ async fn linked() -> Result<(), String> {
     std::fs::write(work.join("tools/do"), "first").map_err(wrong)?;
     git(&work, &["init", "-q"])?;
     git(&work, &["config", "include.path", "../../settings"])?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
     std::fs::rename(work.join("tools/do"), work.join("lib/do")).map_err(wrong)?;
     std::os::unix::fs::symlink("../lib/do", work.join("tools/do")).map_err(wrong)?;
     let script = "exec 2>/dev/null; (echo evil > lib/do) && echo wrote; rm -f tools/do && echo removed; \
@@ -217,8 +218,8 @@ async fn linked() -> Result<(), String> {
     std::fs::remove_dir_all(root).map_err(wrong)
 }
 
-/// What is protected only since somebody took the repository away, or made another, is not left behind; and what a command
-/// says in its own home folder is not protected.
+/// What is protected only since somebody took the repository away, or made another, is not left behind; and
+/// what a command says in its own home folder is not protected.
 async fn changed() -> Result<(), String> {
     if git(Path::new("/"), &["--version"]).is_err() {
         println!("skipped: there is no git here");
@@ -228,12 +229,12 @@ async fn changed() -> Result<(), String> {
     for again in [false, true] {
         let work = folder("changed");
         git(&work, &["init", "-q"])?;
-        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
         let run = |script: &str| sandbox.exec(ExecRequest::new(["sh", "-c", script]));
         run("printf '[alias]\n\tx = !./left\n' > ~/.gitconfig").await.map_err(text)?;
         std::fs::remove_dir_all(work.join(".git")).map_err(wrong)?;
         run("true").await.map_err(text)?;
-        check("a folder that is no repository is kept from being one", work.join("refs").exists())?;
+        check("a folder that is not a repository is kept from becoming one", work.join("refs").exists())?;
         if again {
             std::fs::remove_dir(work.join(".git")).map_err(wrong)?;
             git(&work, &["init", "-q"])?;

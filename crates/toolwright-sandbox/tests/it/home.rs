@@ -1,11 +1,12 @@
-//! What is secret in a home folder, and what is obeyed there. Every case runs in a process that has a home of its own.
+//! What is secret in a home folder, and what is obeyed there. Every case runs in a process that has a home of
+//! its own.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
-use toolwright_sandbox::{MASKED, PROTECTED, Policy, ProcessSandbox};
+use toolwright_sandbox::{MASKED, PROTECTED, ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, check, equal, exe, folder, text};
 
@@ -82,12 +83,12 @@ async fn secrets(home: &Path) -> Result<(), String> {
     }
     put(&home.join("project/README"), SECRET)?;
     let project = home.join("project");
-    let mut read = Policy::for_workspace(&project);
+    let mut read = SandboxPolicy::for_workspace(&project);
     read.read.push(home.to_owned());
-    let mut written = Policy::private();
+    let mut written = SandboxPolicy::private();
     written.write.push(home.to_owned());
-    let looked = Policy { read_only: true, ..Policy::for_workspace(home) };
-    for policy in [Policy::for_workspace(home), looked, read, written] {
+    let looked = SandboxPolicy { read_only: true, ..SandboxPolicy::for_workspace(home) };
+    for policy in [SandboxPolicy::for_workspace(home), looked, read, written] {
         let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
         equal(leaks(&sandbox, home).await?.as_str(), &format!("{}/project/README\n", home.display()))?;
         for path in
@@ -106,7 +107,7 @@ async fn named(home: &Path) -> Result<(), String> {
     for path in [".ssh/id_ed25519", ".ssh/known_hosts", ".ssh/more/known", ".ssh/more/key", ".aws/config"] {
         put(&home.join(path), SECRET)?;
     }
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.read = [".", ".aws", ".ssh/known_hosts", ".ssh/more/known"].map(|path| home.join(path)).to_vec();
     policy.read[0] = home.to_owned();
     let found = leaks(&ProcessSandbox::open(policy).await.map_err(text)?, home).await?;
@@ -114,14 +115,14 @@ async fn named(home: &Path) -> Result<(), String> {
     found.sort_unstable();
     equal(found, vec!["aws/config", "ssh/known_hosts", "ssh/more/known"])?;
     // A list of its own takes the place of the other.
-    let policy = Policy { mask: vec!["~/.aws".into()], ..Policy::for_workspace(home) };
+    let policy = SandboxPolicy { mask: vec!["~/.aws".into()], ..SandboxPolicy::for_workspace(home) };
     let found = leaks(&ProcessSandbox::open(policy).await.map_err(text)?, home).await?;
     equal(found.lines().count(), 4)
 }
 
 async fn later(home: &Path) -> Result<(), String> {
     put(&home.join("settings/gh/hosts.yml"), SECRET)?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(home)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(home)).await.map_err(text)?;
     for path in [".aws/credentials", ".netrc", "settings/gcloud/key"] {
         check(path, !home.join(path).exists())?;
         put(&home.join(path), SECRET)?;
@@ -133,21 +134,22 @@ async fn links(home: &Path) -> Result<(), String> {
     put(&home.join("dotfiles/aws/credentials"), SECRET)?;
     symlink("dotfiles/aws", home.join(".aws")).map_err(|error| error.to_string())?;
     symlink("/nonexistent", home.join(".kube")).map_err(|error| error.to_string())?;
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.read.push(home.to_owned());
     equal(leaks(&ProcessSandbox::open(policy).await.map_err(text)?, home).await?.as_str(), "")?;
     // A command could make the link lead elsewhere, and the next sandbox would show what it led to.
-    let error = ProcessSandbox::open(Policy::for_workspace(home)).await.expect_err("the link can be changed");
+    let error =
+        ProcessSandbox::open(SandboxPolicy::for_workspace(home)).await.expect_err("the link can be changed");
     equal(error.kind(), ErrorKind::SandboxUnavailable)?;
     check(error.message(), error.message().contains(".aws"))?;
-    let mut policy = Policy::for_workspace(home);
+    let mut policy = SandboxPolicy::for_workspace(home);
     policy.read.push(home.join(".aws"));
     equal(leaks(&ProcessSandbox::open(policy).await.map_err(text)?, home).await?.lines().count(), 1)
 }
 
 async fn obeyed(home: &Path) -> Result<(), String> {
     put(&home.join(".config/git/config"), "[user]\n")?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(home)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(home)).await.map_err(text)?;
     for path in of_home(&PROTECTED) {
         let path = if path.ends_with('/') { format!("{path}deep/file") } else { path.to_owned() };
         let script = format!("mkdir -p \"$(dirname '{path}')\"; echo x > '{path}'; mv .config away");
@@ -164,7 +166,7 @@ async fn obeyed(home: &Path) -> Result<(), String> {
     // Elsewhere the same names are nobody's business.
     let project = home.join("project");
     std::fs::create_dir(&project).map_err(|error| error.to_string())?;
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&project)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&project)).await.map_err(text)?;
     sandbox.write_file(".config/git/config", b"x").await.map_err(text)?;
     drop(sandbox);
     toolwright_sandbox::sandboxes_ended().await;

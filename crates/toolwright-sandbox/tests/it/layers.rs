@@ -4,7 +4,7 @@ use std::os::fd::IntoRawFd;
 
 use tokio::io::AsyncReadExt;
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox, SpawnRequest};
-use toolwright_sandbox::{Layer, Network, Policy, ProcessSandbox};
+use toolwright_sandbox::{Layer, Network, ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, check, equal, folder, is_root, text};
 
@@ -26,7 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 async fn listed() -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let result = sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
     let names: Vec<&str> = sandbox.layers().iter().map(|layer| layer.as_str()).collect();
     equal(result.layers.iter().map(String::as_str).collect::<Vec<_>>(), names)?;
@@ -42,14 +42,14 @@ async fn inherited() -> Result<(), String> {
     let leaked = std::fs::File::open("/").map_err(|error| error.to_string())?.into_raw_fd();
     // SAFETY: takes numbers only; the descriptor is ours.
     unsafe { libc::fcntl(leaked, libc::F_SETFD, 0) };
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let result = sandbox.exec(ExecRequest::new(["ls", "/proc/self/fd"])).await.map_err(text)?;
     // `ls` itself opens the folder it lists.
     equal(result.stdout.as_str(), "0\n1\n2\n3\n")
 }
 
 async fn environment() -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let poison = "echo 'export LD_PRELOAD=/tmp/x.so' > ~/.profile; cp ~/.profile ~/.bashrc; cp ~/.profile .bash_profile; \
                   export PYTHONPATH=/tmp GIT_DIR=/tmp; echo done";
     let set = ExecRequest::new(["sh", "-c", poison]).env("NODE_OPTIONS", "--require /tmp/x.js");
@@ -71,7 +71,7 @@ async fn required() -> Result<(), String> {
         Layer::Seccomp,
         Layer::Landlock,
     ] {
-        let mut policy = Policy::private();
+        let mut policy = SandboxPolicy::private();
         policy.require.push(Layer::Landlock);
         match ProcessSandbox::open_without(policy, &[layer]).await {
             Err(error) => {
@@ -81,7 +81,7 @@ async fn required() -> Result<(), String> {
             Ok(_) => return Err(format!("opened without {layer}")),
         }
     }
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.require.push(Layer::MemoryCgroup);
     policy.limits.memory = None;
     match ProcessSandbox::open(policy).await {
@@ -91,7 +91,7 @@ async fn required() -> Result<(), String> {
 }
 
 async fn same_layers() -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let script = "for n in user net uts cgroup; do readlink /proc/self/ns/$n; done; \
                   grep -E '^(Cap|NoNew|Seccomp|Uid|Gid)' /proc/self/status";
     let request = || ExecRequest::new(["sh", "-c", script]);
@@ -106,7 +106,7 @@ async fn same_layers() -> Result<(), String> {
         others.push(output.replace('\r', ""));
     }
     equal(others, vec![exec.clone(), exec.clone()])?;
-    // The file worker is no program, so it is asked through the files it can read.
+    // The file worker is not a program, so it is tested through the files it can read.
     let status = sandbox.read_text("/proc/self/status").await.map_err(text)?;
     for line in exec.lines().filter(|line| line.contains(":\t")) {
         check(line, status.contains(line))?;
@@ -117,7 +117,7 @@ async fn same_layers() -> Result<(), String> {
 
 async fn apart() -> Result<(), String> {
     let (left, right) = (folder("left"), folder("right"));
-    let open = |path: &std::path::Path| ProcessSandbox::open(Policy::for_workspace(path));
+    let open = |path: &std::path::Path| ProcessSandbox::open(SandboxPolicy::for_workspace(path));
     let (a, b) = (open(&left).await.map_err(text)?, open(&right).await.map_err(text)?);
     a.write_file("secret", b"mine").await.map_err(text)?;
     a.write_file("/tmp/secret", b"mine").await.map_err(text)?;
@@ -142,7 +142,7 @@ async fn loopback() -> Result<(), String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     listener.set_nonblocking(true).map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
-    let policy = Policy { network: Network::Loopback, ..Policy::private() };
+    let policy = SandboxPolicy { network: Network::Loopback, ..SandboxPolicy::private() };
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
     let result = sandbox.exec(ExecRequest::new(["bash", "-c", &script])).await.map_err(text)?;
@@ -159,7 +159,7 @@ async fn loopback() -> Result<(), String> {
 async fn owner() -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
     let work = folder("owner");
-    let mut policy = Policy::for_workspace(&work);
+    let mut policy = SandboxPolicy::for_workspace(&work);
     policy.protect.clear();
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     sandbox.exec(ExecRequest::new(["touch", "made"])).await.map_err(text)?;
@@ -184,7 +184,7 @@ async fn owners() -> Result<(), String> {
     let error = |error: std::io::Error| error.to_string();
     let folders = [(folder("owned-a"), 0), (folder("owned-b"), 1234), (folder("owned-c"), 65534)];
     let remove = || folders.iter().try_for_each(|(path, _)| std::fs::remove_dir_all(path)).map_err(error);
-    let bare = Policy { protect: Vec::new(), ..Policy::for_workspace(&folders[0].0) };
+    let bare = SandboxPolicy { protect: Vec::new(), ..SandboxPolicy::for_workspace(&folders[0].0) };
     let probe = ProcessSandbox::open(bare).await.map_err(text)?;
     if probe.missing().iter().any(|(layer, _)| *layer == Layer::OrdinaryUser) {
         println!("skipped: owners cannot be mapped here: {:?}", probe.missing());
@@ -195,7 +195,7 @@ async fn owners() -> Result<(), String> {
         chown(path, Some(*owner), Some(*owner)).map_err(error)?;
     }
     for (work, _) in &folders {
-        let mut policy = Policy::for_workspace(work);
+        let mut policy = SandboxPolicy::for_workspace(work);
         policy.protect.clear();
         policy.write = folders.iter().map(|(path, _)| path.clone()).filter(|path| path != work).collect();
         let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
@@ -208,10 +208,10 @@ async fn owners() -> Result<(), String> {
             std::fs::remove_file(made).map_err(error)?;
         }
     }
-    // What everybody may write needs no mapping: what is made there belongs to whoever made it.
+    // World-writable folders need no mapping: new files belong to their creator.
     let (shared, _) = &folders[0];
     std::fs::set_permissions(shared, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).map_err(error)?;
-    let mut policy = Policy::for_workspace(&folders[1].0);
+    let mut policy = SandboxPolicy::for_workspace(&folders[1].0);
     (policy.write, policy.protect) = (vec![shared.clone()], Vec::new());
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let made = shared.join("made");
@@ -224,7 +224,7 @@ async fn owners() -> Result<(), String> {
 
 async fn placeholders() -> Result<(), String> {
     let work = folder("placeholders");
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::for_workspace(&work)).await.map_err(text)?;
     check("a placeholder is there", work.join(".mcp.json").exists())?;
     drop(sandbox);
     let gone = || std::fs::read_dir(&work).is_ok_and(|mut entries| entries.next().is_none());
@@ -236,7 +236,7 @@ async fn placeholders() -> Result<(), String> {
 async fn more_folders() -> Result<(), String> {
     let (data, out) = (folder("data"), folder("out"));
     std::fs::write(data.join("input"), "in").map_err(|error| error.to_string())?;
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.read.push(data.clone());
     policy.write.push(out.clone());
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
@@ -254,7 +254,7 @@ async fn described() -> Result<(), String> {
     equal(reports.len(), Layer::ALL.len())?;
     let on = reports.iter().filter(|report| report.available).count();
     check(&format!("{reports:?}"), on >= 10)?;
-    let told = toolwright_sandbox::explain(&Policy::private()).await.map_err(text)?;
+    let told = toolwright_sandbox::explain(&SandboxPolicy::private()).await.map_err(text)?;
     check(&format!("{told:?}"), told.view.iter().any(|entry| entry.path.ends_with("workspace")))?;
     check("layers", told.layers.len() == Layer::ALL.len())
 }

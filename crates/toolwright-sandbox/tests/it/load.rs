@@ -1,12 +1,12 @@
-//! Floods, leaks, and the death of the runtime itself. Sizes are small enough for every run; the variables in the
-//! comments make them full.
+//! Floods, leaks, and the death of the runtime itself. Sizes are small enough for every run; the variables in
+//! the comments make them full.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
-use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::processes::{daemon_script, running};
 use crate::support::{Case, alone, check, descendants, descendants_of, equal, exe, text, wait_until};
@@ -50,7 +50,7 @@ fn memory(field: &str) -> u64 {
 }
 
 async fn flood(mebibytes: u64) -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let warm = sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
     equal(warm.code, 0)?;
     let bytes = mebibytes << 20;
@@ -90,7 +90,7 @@ async fn flood(mebibytes: u64) -> Result<(), String> {
 }
 
 async fn floods(count: usize, mebibytes: u64) -> Result<(), String> {
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
     let before = memory("VmHWM:");
     let script = format!("head -c {} /dev/zero", mebibytes << 20);
@@ -138,8 +138,8 @@ async fn leaks(calls: u64) -> Result<(), String> {
     let mut seed = 0x2545_f491_4f6c_dd1du64;
     let mut slowest = Duration::ZERO;
     {
-        let process = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
-        let local = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+        let process = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
+        let local = LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
         let sandboxes: [&dyn Sandbox; 2] = [&process, &local];
         for sandbox in sandboxes {
             sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
@@ -174,8 +174,8 @@ async fn leaks(calls: u64) -> Result<(), String> {
 
 /// A runtime with eight live tools, which waits to be killed.
 async fn runtime() -> Result<(), String> {
-    let process = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
-    let local = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+    let process = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
+    let local = LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let (script, word) =
         (std::env::var("SCRIPT").unwrap_or_default(), std::env::var("WORD").unwrap_or_default());
     let mut tasks = tokio::task::JoinSet::new();
@@ -234,7 +234,7 @@ async fn sessions(count: u64) -> Result<(), String> {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
     let mut sandboxes = Vec::new();
     for _ in 0..8 {
-        sandboxes.push(ProcessSandbox::open(Policy::private()).await.map_err(text)?);
+        sandboxes.push(ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?);
     }
     let start = Instant::now();
     let mut live = Vec::new();
@@ -272,12 +272,12 @@ async fn sessions(count: u64) -> Result<(), String> {
 
 /// One sandbox misbehaves in every way; another goes on working, and the offender meets its own limits.
 async fn neighbours() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.limits.memory = Some(256 << 20);
     policy.limits.processes = Some(64);
     policy.limits.scratch = 64 << 20;
     let noisy = ProcessSandbox::open(policy).await.map_err(text)?;
-    let quiet = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let quiet = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let work = |count: usize| {
         let quiet = quiet.clone();
         async move {
@@ -321,7 +321,7 @@ async fn neighbours() -> Result<(), String> {
 async fn terminals() -> Result<(), String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use toolwright_core::{SpawnRequest, TerminalSize};
-    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let sandbox = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
     let mut open = Vec::new();
     let (_, word) = daemon_script();
     let script = format!("stty -echo; cat; : {word}");

@@ -1,5 +1,6 @@
-//! The integration tests. They have a `main` of their own because the launcher hook must come first, and because some
-//! of them start this program again: as an ordinary user, as an attacker inside a sandbox, as a runtime to be killed.
+//! The integration tests. They have a `main` of their own because the launcher hook must come first, and
+//! because some of them start this program again: as an ordinary user, as an attacker inside a sandbox, as a
+//! runtime to be killed.
 
 #![expect(
     clippy::print_stdout,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use toolwright_core::{ExecRequest, Sandbox};
-use toolwright_sandbox::{Layer, Policy, ProcessSandbox};
+use toolwright_sandbox::{Layer, ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, NOBODY, as_nobody, check, equal, exe, folder, is_root, text};
 
@@ -17,8 +17,8 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const WORK: &str = "TOOLWRIGHT_MOUNTED";
 
-/// The folder of a case that was started again, in a mount namespace where the script has run in that folder; `None` when
-/// the case has ended there, or nothing can be mounted here.
+/// The folder of a case that was started again, in a mount namespace where the script has run in that folder;
+/// `None` when the case has ended there, or nothing can be mounted here.
 fn mounted(case: &str, script: &str) -> Result<Option<PathBuf>, String> {
     if let Some(work) = std::env::var_os(WORK) {
         return Ok(Some(work.into()));
@@ -44,7 +44,7 @@ async fn masked() -> Result<(), String> {
                   mount --bind other .env; mount -t tmpfs none keys; echo secret > keys/key";
     let Some(work) = mounted("SB-05::a_mount_of_the_host_is_masked_too", script)? else { return Ok(()) };
     for read_only in [true, false] {
-        let mut policy = Policy { read_only, ..Policy::for_workspace(&work) };
+        let mut policy = SandboxPolicy { read_only, ..SandboxPolicy::for_workspace(&work) };
         policy.mask.extend([".env".into(), "keys".into()]);
         let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
         for _ in 0..2 {
@@ -56,8 +56,8 @@ async fn masked() -> Result<(), String> {
     Ok(())
 }
 
-/// File systems of the kernel are never shown, one whose owners cannot be mapped does not make the sandbox root outside, and
-/// what can be shown is.
+/// File systems of the kernel are never shown, one whose owners cannot be mapped does not make the sandbox
+/// root outside, and what can be shown is.
 async fn below() -> Result<(), String> {
     const NAME: &str = "SB-05::mounts_below_the_workspace_give_nothing_away";
     let script = "mkdir -p root/proc sys data parts/lower parts/upper parts/work over\n\
@@ -80,7 +80,7 @@ async fn below() -> Result<(), String> {
 }
 
 async fn shown(work: &Path, read_only: bool) -> Result<(), String> {
-    let policy = Policy { read_only, ..Policy::for_workspace(work) };
+    let policy = SandboxPolicy { read_only, ..SandboxPolicy::for_workspace(work) };
     let told = toolwright_sandbox::explain(&policy).await.map_err(text)?;
     let ordinary = told.layers.iter().find(|report| report.layer == Layer::OrdinaryUser);
     let ordinary = ordinary.ok_or("no word about the user")?;
@@ -98,7 +98,7 @@ async fn shown(work: &Path, read_only: bool) -> Result<(), String> {
         equal(result.stdout.replace("\n\n", "\n"), format!("{NOBODY}\ndata\ndeep\n{made}"))?;
     }
     // Nor can the kernel be the workspace itself.
-    let refused = ProcessSandbox::open(Policy::for_workspace(work.join("root/proc/sys/vm"))).await;
+    let refused = ProcessSandbox::open(SandboxPolicy::for_workspace(work.join("root/proc/sys/vm"))).await;
     let refused = refused.err().map(text).unwrap_or_default();
     check(&refused, refused.contains("of the machine"))
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
-use toolwright_sandbox::{Network, Policy, ProcessSandbox};
+use toolwright_sandbox::{Network, ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, check, equal, text};
 
@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 async fn rules() -> Result<(), String> {
     for list in [vec![], vec!["*".to_owned()], vec!["http://example.com/".to_owned()]] {
-        let policy = Policy { network: Network::Allow(list), ..Policy::private() };
+        let policy = SandboxPolicy { network: Network::Allow(list), ..SandboxPolicy::private() };
         match ProcessSandbox::open(policy).await {
             Err(error) => equal(error.kind(), ErrorKind::SandboxUnavailable)?,
             Ok(_) => return Err("opened".to_owned()),
@@ -56,7 +56,7 @@ fn server() -> Result<(u16, Seen), String> {
 }
 
 async fn open(hosts: &[String]) -> Result<ProcessSandbox, String> {
-    let policy = Policy { network: Network::Allow(hosts.to_vec()), ..Policy::private() };
+    let policy = SandboxPolicy { network: Network::Allow(hosts.to_vec()), ..SandboxPolicy::private() };
     ProcessSandbox::open(policy).await.map_err(text)
 }
 
@@ -134,7 +134,8 @@ async fn closed() -> Result<(), String> {
             out.starts_with("HTTP/1.1 403 ") && out.contains("X-Toolwright-Refused: "),
         )?;
     }
-    // Around the proxy there is nothing: no route, no other socket family, no name service, no listener of the host.
+    // Around the proxy there is nothing: no route, no other socket family, no name service, no listener of
+    // the host.
     for (way, script) in [
         ("another machine", "exec 3<>/dev/tcp/192.0.2.1/80".to_owned()),
         ("the host", format!("exec 3<>/dev/tcp/127.0.0.1/{port}")),
@@ -190,14 +191,15 @@ async fn odd() -> Result<(), String> {
 async fn apart() -> Result<(), String> {
     let (port, seen) = server()?;
     let _with = open(&[format!("127.0.0.1:{port}")]).await?;
-    let policy = Policy { network: Network::Loopback, ..Policy::private() };
+    let policy = SandboxPolicy { network: Network::Loopback, ..SandboxPolicy::private() };
     let without = ProcessSandbox::open(policy).await.map_err(text)?;
     let out = bash(&without, &say(&format!("CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n"))).await?;
     check(&out, out.contains("refused") && !out.contains("HTTP/1.1"))?;
     equal(seen.lock().expect("the list").clone(), Vec::<String>::new())
 }
 
-/// A client of TLS that was not written for this asks inside the tunnel for the host it was opened to, and for others.
+/// A client of TLS that was not written for this asks inside the tunnel for the host it was opened to, and
+/// for others.
 async fn fronted() -> Result<(), String> {
     let (port, seen) = server()?;
     let sandbox = open(&[format!("localhost:{port}"), format!("127.0.0.1:{port}")]).await?;

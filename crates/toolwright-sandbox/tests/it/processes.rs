@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use toolwright_core::{ErrorKind, ExecRequest, ExecResult, Sandbox, SpawnRequest, ToolError};
-use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, check, descendants, equal, text, wait_until};
 
@@ -38,7 +38,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// The least limits that a policy may have are enough for something to run.
 async fn least() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     let limits = &mut policy.limits;
     (limits.memory, limits.processes, limits.open_files) = (Some(16 << 20), Some(4), Some(16));
     (limits.cpu_seconds, limits.scratch, limits.timeout_seconds) = (Some(1), 4096, Some(60));
@@ -100,8 +100,8 @@ async fn hang(sandbox: &dyn Sandbox, script: &str, seconds: f64, most: f64) -> R
 
 async fn open(backend: &str) -> Result<Box<dyn Sandbox>, String> {
     Ok(match backend {
-        "local" => Box::new(LocalSandbox::open(Policy::private()).await.map_err(text)?),
-        _ => Box::new(ProcessSandbox::open(Policy::private()).await.map_err(text)?),
+        "local" => Box::new(LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?),
+        _ => Box::new(ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?),
     })
 }
 
@@ -137,7 +137,7 @@ async fn daemons() -> Result<(), String> {
 }
 
 async fn fork_bomb() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.limits.processes = Some(64);
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let request = ExecRequest::new(["bash", "-c", ":(){ :|:& };:; sleep 5"]).timeout(Duration::from_secs(2));
@@ -174,7 +174,7 @@ async fn zombies() -> Result<(), String> {
 }
 
 async fn memory() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.limits.memory = Some(64 << 20);
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     let hog = "head -c 20000000000 /dev/zero | tail -c 20000000000 | wc -c";
@@ -277,7 +277,7 @@ async fn prompt() -> Result<(), String> {
 }
 
 async fn odd_times() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.limits.timeout_seconds = Some(1);
     let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
     for timeout in [Some(Duration::ZERO), Some(Duration::from_secs(1 << 60)), Some(Duration::MAX), None] {
@@ -308,7 +308,7 @@ async fn cancel() -> Result<(), String> {
 }
 
 async fn limits() -> Result<(), String> {
-    let mut policy = Policy::private();
+    let mut policy = SandboxPolicy::private();
     policy.limits.file_size = Some(1 << 20);
     policy.limits.open_files = Some(32);
     policy.limits.cpu_seconds = Some(1);

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-/// What a case is called, what it does, whether it is also run as an ordinary user, and whether in a process of its own.
+/// What a case is called, what it does, whether it is also run as an ordinary user, and whether in a process
+/// of its own.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) run: Body,
@@ -44,7 +45,7 @@ impl Case {
         self
     }
 
-    /// Only as whoever runs the tests.
+    /// Only as the user that runs the tests.
     pub(crate) fn once(mut self) -> Self {
         self.as_users = false;
         self
@@ -107,7 +108,7 @@ pub(crate) async fn alone(family: &str, what: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// The same as `nobody`, or as whoever runs the tests when that is not root.
+/// The same as `nobody`, or as the user that runs the tests when that is not root.
 pub(crate) fn as_ordinary_user(family: &str, what: &str) -> Result<(), String> {
     let mut command = Command::new(exe());
     command.args([family, what]).current_dir("/").env_remove("TMPDIR");

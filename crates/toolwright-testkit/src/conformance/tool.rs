@@ -1,4 +1,5 @@
-//! What every tool should do: explain itself, take what its schema takes, and refuse the rest without panicking.
+//! What every tool should do: explain itself, take what its schema takes, and refuse the rest without
+//! panicking.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright_core::{BoxFuture, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolCall, ToolError};
 use toolwright_runtime::Run;
-use toolwright_sandbox::Policy;
+use toolwright_sandbox::SandboxPolicy;
 use toolwright_tools::standard;
 
 use crate::support::{Backend, Bench, cases};
@@ -77,7 +77,7 @@ async fn a_protected_file_is_told_to_be_one(backend: Backend) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let sandbox = backend.open(Policy::for_workspace(folder.path())).await;
+    let sandbox = backend.open(SandboxPolicy::for_workspace(folder.path())).await;
     let run = Run::builder(standard().unwrap()).sandbox("default", sandbox).build().unwrap();
     for path in [".envrc", ".git/config"] {
         let call = ToolCall::new("1", "write_file", json!({"path": path, "content": "x"}));

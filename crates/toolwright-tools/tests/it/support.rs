@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolwright_core::schema::Schema;
 use toolwright_core::{Content, ErrorKind, Sandbox, ToolCall, ToolDef, ToolResult, Toolset};
 use toolwright_runtime::Run;
-use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 use toolwright_tools::standard;
 
 pub(crate) type Future = Pin<Box<dyn std::future::Future<Output = ()> + Send>>;
@@ -36,7 +36,7 @@ pub(crate) enum Backend {
 }
 
 static PROCESS_WORKS: LazyLock<bool> = LazyLock::new(|| {
-    let opened = std::thread::spawn(|| block_on(ProcessSandbox::open(Policy::private()))).join();
+    let opened = std::thread::spawn(|| block_on(ProcessSandbox::open(SandboxPolicy::private()))).join();
     matches!(opened, Ok(Ok(_)))
 });
 
@@ -55,7 +55,7 @@ impl Backend {
         self == Backend::Process && !*PROCESS_WORKS
     }
 
-    pub(crate) async fn open(self, policy: Policy) -> Arc<dyn Sandbox> {
+    pub(crate) async fn open(self, policy: SandboxPolicy) -> Arc<dyn Sandbox> {
         match self {
             Backend::Local => Arc::new(LocalSandbox::open(policy).await.unwrap()),
             Backend::Process => Arc::new(ProcessSandbox::open(policy).await.unwrap()),
@@ -97,7 +97,7 @@ impl Bench {
         std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
             .unwrap();
         let folder = temporary.path().canonicalize().unwrap();
-        let mut policy = Policy { workspace: Some(folder.clone()), ..Policy::private() };
+        let mut policy = SandboxPolicy { workspace: Some(folder.clone()), ..SandboxPolicy::private() };
         // A login shell reads what is in the home folder; that of whoever runs the tests is none of their business.
         let home = folder.join(".home");
         policy.env.set.insert("HOME".to_owned(), home.display().to_string());

@@ -209,9 +209,9 @@ impl Imports for Importer {
             state.suspended.iter().for_each(|suspension| told(name, suspension, lock.as_deref()));
         }
         match state.status {
-            ServerStatus::Failed { why } if state.said.is_empty() => Err(ToolError::new(why)),
+            ServerStatus::Failed { why } if state.last_output.is_empty() => Err(ToolError::new(why)),
             ServerStatus::Failed { why } => {
-                let said = state.said.join("\n    ");
+                let said = state.last_output.join("\n    ");
                 Err(ToolError::new(why).hint(format!("what it wrote last:\n    {said}")))
             }
             ServerStatus::Configured | ServerStatus::Started { .. } => {

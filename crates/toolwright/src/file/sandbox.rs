@@ -13,7 +13,8 @@ use toolwright_core::{
 use toolwright_lang::Loaded;
 use toolwright_runtime::RunBuilder;
 use toolwright_sandbox::{
-    Backend, EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox, nearest_backend,
+    Backend, EnvPolicy, Layer, LocalSandbox, Network, ProcessSandbox, SandboxLimits, SandboxPolicy,
+    nearest_backend,
 };
 
 use super::{at, programs};
@@ -37,7 +38,7 @@ pub struct SandboxSection {
     /// The environment of programs.
     pub env: EnvPolicy,
     /// What programs may use up.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// The layers without which nothing runs; left out, the usual ones.
     pub require: Option<Vec<Layer>>,
     /// Files that are put into the sandbox when it is opened, by path.
@@ -110,7 +111,7 @@ pub(super) fn misfits(loaded: &Loaded) -> impl Iterator<Item = (&'static str, Mi
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// What programs see and may do.
-    pub policy: Policy,
+    pub policy: SandboxPolicy,
     /// The folder that relative paths begin in.
     pub folder: PathBuf,
 }
@@ -172,7 +173,7 @@ impl SandboxSection {
         let all = |said: &[PathBuf]| said.iter().map(|path| real(path)).collect::<Result<Vec<_>, _>>();
         let (read, write) = (all(&self.read)?, all(&self.write)?);
         let workspace = write.contains(&folder).then(|| folder.clone());
-        let mut policy = Policy { workspace, read, ..Policy::default() };
+        let mut policy = SandboxPolicy { workspace, read, ..SandboxPolicy::default() };
         policy.write = write.into_iter().filter(|path| *path != folder).collect();
         let shown = |paths: &[PathBuf]| paths.iter().any(|path| folder.starts_with(path));
         if policy.workspace.is_none()
@@ -252,7 +253,7 @@ impl SandboxSection {
                     );
                     return Err(error.hint("leave that out, or use the `process` sandbox"));
                 }
-                let policy = Policy { workspace: Some(folder), ..Policy::default() };
+                let policy = SandboxPolicy { workspace: Some(folder), ..SandboxPolicy::default() };
                 Ok(Some(Arc::new(LocalSandbox::open(policy).await?)))
             }
         }
@@ -348,7 +349,8 @@ pub async fn open_policy(
     command: ExecRequest,
 ) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
     let said = if said.is_null() { json!({}) } else { said };
-    let mut policy: Policy = read_data(&said).map_err(|misfit| misfit.about("`sandbox` is not a policy"))?;
+    let mut policy: SandboxPolicy =
+        read_data(&said).map_err(|misfit| misfit.about("`sandbox` is not a policy"))?;
     for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
         *path = path
             .canonicalize()
@@ -364,7 +366,7 @@ pub async fn open_policy(
 }
 
 /// Shows a program and what it needs; the command that starts it there.
-fn show_program(policy: &mut Policy, mut command: ExecRequest) -> Result<ExecRequest, ToolError> {
+fn show_program(policy: &mut SandboxPolicy, mut command: ExecRequest) -> Result<ExecRequest, ToolError> {
     let shown: Vec<PathBuf> = [&policy.system, &policy.read, &policy.write]
         .into_iter()
         .flatten()

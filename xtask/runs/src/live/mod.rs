@@ -15,7 +15,7 @@ use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Tools
 use toolwright_lang::{Host, Source, load};
 use toolwright_models::{HttpLimits, ModelSettings, connect};
 use toolwright_runtime::{Limits, LoopOptions, LoopOutcome, Run};
-use toolwright_sandbox::{LocalSandbox, Policy};
+use toolwright_sandbox::{LocalSandbox, SandboxPolicy};
 
 /// The wire formats that the server speaks, and a vendor for each.
 const FORMATS: &[(&str, &str)] = &[
@@ -69,7 +69,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
         std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
         std::fs::write(path, text)?;
     }
-    let policy = Policy { workspace: Some(folder.path().to_owned()), ..Policy::private() };
+    let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
     let sandbox: Arc<dyn Sandbox> = Arc::new(LocalSandbox::open(policy).await?);
     let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;

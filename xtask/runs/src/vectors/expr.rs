@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::Value as Json;
-use toolwright_expr::{Error, ErrorKind, Limits, Scope, Template, Value};
+use toolwright_expr::{Error, ErrorKind, EvalLimits, Scope, Template, Value};
 
 use super::Tally;
 use super::tagged::{from_tagged, matches};
@@ -111,7 +111,7 @@ fn compile_all(input: &Json) -> Result<(), Error> {
 
 fn document(input: &Json, scope: &dyn Scope) -> Result<Value, Error> {
     match input {
-        Json::String(text) => Template::compile(text)?.evaluate(scope, &Limits::default()),
+        Json::String(text) => Template::compile(text)?.evaluate(scope, &EvalLimits::default()),
         Json::Array(items) => {
             Ok(Value::list(items.iter().map(|item| document(item, scope)).collect::<Result<Vec<_>, _>>()?))
         }
@@ -129,7 +129,7 @@ fn document(input: &Json, scope: &dyn Scope) -> Result<Value, Error> {
                 values.push((format!("v{index}"), document(pair.get(1).unwrap_or(&Json::Null), scope)?));
             }
             literal.push('}');
-            toolwright_expr::Program::compile(&literal)?.evaluate(&values.as_slice(), &Limits::default())
+            toolwright_expr::Program::compile(&literal)?.evaluate(&values.as_slice(), &EvalLimits::default())
         }
         other => Ok(from_tagged(other)),
     }

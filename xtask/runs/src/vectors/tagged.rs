@@ -1,7 +1,7 @@
 //! Python values written in JSON: plain where JSON has the value, otherwise an object with one `$` key.
 
 use serde_json::Value as Json;
-use toolwright_expr::{Limits, Program, Value};
+use toolwright_expr::{EvalLimits, Program, Value};
 
 /// The value a tagged document stands for.
 pub fn from_tagged(json: &Json) -> Value {
@@ -35,7 +35,7 @@ fn from_tag(tag: &str, payload: &Json) -> Value {
 }
 
 fn call(source: &str, x: Value) -> Option<Value> {
-    Program::compile(source).ok()?.evaluate(&[("x", x)], &Limits::default()).ok()
+    Program::compile(source).ok()?.evaluate(&[("x", x)], &EvalLimits::default()).ok()
 }
 
 fn ask(source: &str, x: &Value) -> bool {

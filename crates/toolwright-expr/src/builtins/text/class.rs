@@ -65,7 +65,8 @@ pub(super) fn is_digit(c: char) -> bool {
             | '\u{1f100}'..='\u{1f10a}')
 }
 
-/// Han characters with a numeric value, as Unicode 15.1 has them; all other numerals have a category of their own.
+/// Han characters with a numeric value, as Unicode 15.1 has them; all other numerals have a category of their
+/// own.
 const HAN_NUMERALS: &str = concat!(
     "㐅㒃㠪㭍一七万三两九二五亖京亿什仟仨伍佰俩倆億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾",
     "廿弌弍弎弐拐拾捌柒洞漆玖百皕秭肆萬貮貳贰鈎钩阡陆陌陸零𠀁𠁤𠃢𠄡𠤪𠦃𠦌𠦜𠫪𠫽𠬙𢎐𢦘𣬛𦉭",

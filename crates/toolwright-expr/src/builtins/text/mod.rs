@@ -17,13 +17,20 @@ use self::case::{capitalize, cased, casefold, is_title, swapcase, title};
 use self::class::{every, is_alnum, is_alpha, is_decimal, is_digit, is_numeric, istitle};
 use self::layout::{Side, expandtabs, maketrans, pad, translate, zfill};
 use self::search::{affix, count, find, replace};
-use self::split::{join, partition, rsplit, split, splitlines, strip};
+use self::split::{Ends, join, partition, rsplit, split, splitlines, strip};
 use super::{Builtin, Constructor, Method, constructor, function, method, type_method};
 use crate::error::Error;
 use crate::eval::{Args, Eval};
 use crate::ops;
 use crate::types::Type;
 use crate::value::{Text, Value};
+
+/// The end from which a text is searched.
+#[derive(Clone, Copy)]
+enum SearchFrom {
+    Start,
+    End,
+}
 
 pub(crate) static FUNCTIONS: &[Builtin] = &[
     function("chr", "chr(n)", "The character with the given number.", chr),
@@ -63,17 +70,17 @@ pub(crate) static METHODS: &[Method] = &[
         cased(e, s, a, "casefold", casefold)
     }),
     method("strip", "s.strip(chars=None)", "Blanks (or `chars`) cut from both ends.", |e, s, a| {
-        strip(e, s, a, "strip", true, true)
+        strip(e, s, a, "strip", Ends::Both)
     }),
     method("trim", "s.trim()", "The same as `s.strip()`; not in Python.", |e, s, a| {
         a.none("trim")?;
-        strip(e, s, Args::default(), "trim", true, true)
+        strip(e, s, Args::default(), "trim", Ends::Both)
     }),
     method("lstrip", "s.lstrip(chars=None)", "Cut from the start.", |e, s, a| {
-        strip(e, s, a, "lstrip", true, false)
+        strip(e, s, a, "lstrip", Ends::Left)
     }),
     method("rstrip", "s.rstrip(chars=None)", "Cut from the end.", |e, s, a| {
-        strip(e, s, a, "rstrip", false, true)
+        strip(e, s, a, "rstrip", Ends::Right)
     }),
     method("split", "s.split(sep=None, maxsplit=-1)", "A list of the parts between separators.", split),
     method("rsplit", "s.rsplit(sep=None, maxsplit=-1)", "As `split`, counting from the end.", rsplit),
@@ -82,31 +89,35 @@ pub(crate) static METHODS: &[Method] = &[
         "partition",
         "s.partition(sep)",
         "The parts before, at and after the first separator.",
-        |e, s, a| partition(e, s, a, "partition", false),
+        |e, s, a| partition(e, s, a, "partition", SearchFrom::Start),
     ),
     method(
         "rpartition",
         "s.rpartition(sep)",
         "The parts before, at and after the last separator.",
-        |e, s, a| partition(e, s, a, "rpartition", true),
+        |e, s, a| partition(e, s, a, "rpartition", SearchFrom::End),
     ),
     method("join", "s.join(items)", "The texts in `items` with `s` between them.", join),
     method("replace", "s.replace(old, new, count=-1)", "Every `old` replaced by `new`.", replace),
     method("find", "s.find(sub, start=0, end=None)", "Where `sub` begins, or -1.", |e, s, a| {
-        Ok(Value::Int(find(e, s, a, "find", false)?.unwrap_or(-1)))
+        Ok(Value::Int(find(e, s, a, "find", SearchFrom::Start)?.unwrap_or(-1)))
     }),
     method("rfind", "s.rfind(sub, start=0, end=None)", "Where the last `sub` begins, or -1.", |e, s, a| {
-        Ok(Value::Int(find(e, s, a, "rfind", true)?.unwrap_or(-1)))
+        Ok(Value::Int(find(e, s, a, "rfind", SearchFrom::End)?.unwrap_or(-1)))
     }),
     method("index", "s.index(sub, start=0, end=None)", "As `find`, but missing is an error.", |e, s, a| {
-        find(e, s, a, "index", false)?.map(Value::Int).ok_or_else(|| Error::value("substring not found"))
+        find(e, s, a, "index", SearchFrom::Start)?
+            .map(Value::Int)
+            .ok_or_else(|| Error::value("substring not found"))
     }),
     method(
         "rindex",
         "s.rindex(sub, start=0, end=None)",
         "As `rfind`, but missing is an error.",
         |e, s, a| {
-            find(e, s, a, "rindex", true)?.map(Value::Int).ok_or_else(|| Error::value("substring not found"))
+            find(e, s, a, "rindex", SearchFrom::End)?
+                .map(Value::Int)
+                .ok_or_else(|| Error::value("substring not found"))
         },
     ),
     method("count", "s.count(sub, start=0, end=None)", "How often `sub` occurs.", count),

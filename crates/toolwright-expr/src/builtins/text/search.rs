@@ -1,6 +1,6 @@
 //! Finding, counting and replacing.
 
-use super::receiver;
+use super::{SearchFrom, receiver};
 use crate::error::Error;
 use crate::eval::{Args, Eval};
 use crate::ops;
@@ -76,7 +76,7 @@ pub(super) fn find(
     value: &Value,
     args: Args,
     name: &str,
-    last: bool,
+    from: SearchFrom,
 ) -> Result<Option<i64>, Error> {
     let [sub, start, end] = args.bind(name, ["/sub", "/start", "/end"], 1)?;
     let Some(Value::Str(sub)) = sub else {
@@ -88,7 +88,10 @@ pub(super) fn find(
     let text = receiver(value);
     eval.fuel.spend(text.len() as u64 >> 5)?;
     let Some((part, offset)) = window(&text, start, end)? else { return Ok(None) };
-    let found = if last { part.rfind(sub.as_str()) } else { part.find(sub.as_str()) };
+    let found = match from {
+        SearchFrom::Start => part.find(sub.as_str()),
+        SearchFrom::End => part.rfind(sub.as_str()),
+    };
     Ok(found.map(|at| {
         let before = part.get(..at).unwrap_or_default();
         let characters = if text.is_ascii() { before.len() } else { before.chars().count() };

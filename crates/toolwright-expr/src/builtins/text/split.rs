@@ -1,20 +1,27 @@
 //! Taking texts apart and putting them together.
 
 use super::class::is_space;
-use super::{parts_of, receiver, slice_of};
+use super::{SearchFrom, parts_of, receiver, slice_of};
 use crate::error::Error;
 use crate::eval::{Args, Eval};
 use crate::ops;
 use crate::ops::sequence::ITEM;
 use crate::value::{Text, Value};
 
+/// The ends of a text that are stripped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    Left,
+    Right,
+    Both,
+}
+
 pub(super) fn strip(
     eval: &mut Eval<'_>,
     value: &Value,
     args: Args,
     name: &str,
-    left: bool,
-    right: bool,
+    ends: Ends,
 ) -> Result<Value, Error> {
     let [chars] = args.bind(name, ["/chars"], 0)?;
     let text = receiver(value);
@@ -31,10 +38,10 @@ pub(super) fn strip(
         Some(chars) => chars.contains(c),
     };
     let mut rest = &*text;
-    if left {
+    if ends != Ends::Right {
         rest = rest.trim_start_matches(cut);
     }
-    if right {
+    if ends != Ends::Left {
         rest = rest.trim_end_matches(cut);
     }
     slice_of(eval, &text, rest)
@@ -153,7 +160,7 @@ pub(super) fn partition(
     value: &Value,
     args: Args,
     name: &str,
-    last: bool,
+    from: SearchFrom,
 ) -> Result<Value, Error> {
     let sep = match args.one(name)? {
         Value::Str(sep) => sep,
@@ -164,15 +171,17 @@ pub(super) fn partition(
     }
     let text = receiver(value);
     eval.fuel.allocate(text.len() + 3 * ITEM)?;
-    let found = if last { text.rsplit_once(sep.as_str()) } else { text.split_once(sep.as_str()) };
+    let found = match from {
+        SearchFrom::Start => text.split_once(sep.as_str()),
+        SearchFrom::End => text.rsplit_once(sep.as_str()),
+    };
     let parts = match found {
         Some((before, after)) => [Value::str(before), Value::Str(sep), Value::str(after)],
         None => {
             let empty = Value::Str(Text::empty());
-            if last {
-                [empty.clone(), empty, Value::Str(text)]
-            } else {
-                [Value::Str(text), empty.clone(), empty]
+            match from {
+                SearchFrom::Start => [Value::Str(text), empty.clone(), empty],
+                SearchFrom::End => [empty.clone(), empty, Value::Str(text)],
             }
         }
     };

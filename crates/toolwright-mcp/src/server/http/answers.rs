@@ -1,4 +1,4 @@
-//! The shapes of HTTP answers, and what requests say in their headers.
+//! HTTP responses, and the headers of requests.
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -10,7 +10,8 @@ use crate::jsonrpc::{
     self, BUSY, HEADER_MISMATCH, INVALID_REQUEST, Id, METHOD_NOT_FOUND, MISSING_CAPABILITY, RpcError,
     UNSUPPORTED_VERSION,
 };
-use crate::server::{Era, Outcome};
+use crate::server::Era;
+use crate::server::response::Response as RpcResponse;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -33,11 +34,11 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accept.contains(kind))
 }
 
-/// The status that goes with an answer. Only errors of the protocol have one of their own, and only without a session: in
-/// one, 404 says that it is gone, and clients take any other failure for one of the connection.
-pub(super) fn status_of(outcome: &Outcome, era: Era) -> StatusCode {
-    match outcome {
-        Some(Err(error)) if era.is_stateless() => match error.code {
+/// The status of an answer. Only errors of the protocol have one of their own, and only without a session: in
+/// one, 404 means that it is gone, and clients take any other failure for one of the connection.
+pub(super) fn status_of(response: &RpcResponse, era: Era) -> StatusCode {
+    match response {
+        RpcResponse::Error(error) if era.is_stateless() => match error.code {
             METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
             HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION | INVALID_REQUEST => {
                 StatusCode::BAD_REQUEST
@@ -51,12 +52,12 @@ pub(super) fn status_of(outcome: &Outcome, era: Era) -> StatusCode {
 
 pub(super) fn refused(refusal: &Refusal) -> Answer {
     let (status, message) = match refusal {
-        Refusal::Host => (StatusCode::FORBIDDEN, "this host name is not served here"),
-        Refusal::Origin => (StatusCode::FORBIDDEN, "pages of this origin may not use the server"),
-        Refusal::NoToken | Refusal::WrongToken => (StatusCode::UNAUTHORIZED, "a valid token is needed"),
-        Refusal::TooFewScopes => (StatusCode::FORBIDDEN, "the token is not good for this"),
-        Refusal::NobodyToAsk => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the authorization server cannot be asked; try again later")
+        Refusal::Host => (StatusCode::FORBIDDEN, "unknown host name"),
+        Refusal::Origin => (StatusCode::FORBIDDEN, "this origin is not allowed"),
+        Refusal::NoToken | Refusal::WrongToken => (StatusCode::UNAUTHORIZED, "a valid token is required"),
+        Refusal::TooFewScopes => (StatusCode::FORBIDDEN, "the token lacks a required scope"),
+        Refusal::AuthorizationUnreachable => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the authorization server is unreachable; try again later")
         }
         Refusal::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many requests; slow down"),
     };
@@ -73,7 +74,7 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
         Refusal::TooOften => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        Refusal::Host | Refusal::Origin | Refusal::TooFewScopes | Refusal::NobodyToAsk => {}
+        Refusal::Host | Refusal::Origin | Refusal::TooFewScopes | Refusal::AuthorizationUnreachable => {}
     }
     answer
 }
@@ -91,7 +92,7 @@ pub(super) fn preflight() -> Answer {
 }
 
 pub(super) fn error(status: StatusCode, id: Option<&Id>, problem: RpcError) -> Answer {
-    whole(status, "application/json", jsonrpc::response(id, Err(problem)))
+    whole(status, "application/json", jsonrpc::error(id, &problem))
 }
 
 pub(super) fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Answer {

@@ -1,9 +1,9 @@
 //! Tokens of an authorization server: the server as an OAuth resource server (RFC 9728, RFC 9068).
 //!
-//! A token is believed when the authorization server signed it, it has not ended, and it was made for this server: one
-//! that was made for another server is refused, so that nobody can pass on what they were given.
+//! A token is believed when the authorization server signed it, it has not ended, and it was made for this
+//! server: one that was made for another server is refused, so that nobody can pass on what they were given.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_net::reqwest::{self, Url};
 use toolwright_net::{Dial, Proxies, Reach};
+
+use crate::sync::lock;
 
 /// How long keys are believed before they are asked for again.
 const KEYS_LIFETIME: Duration = Duration::from_secs(600);
@@ -91,7 +93,7 @@ pub(super) enum Bad {
 impl Bearer {
     pub(super) fn new(about: ResourceServer, proxies: &Proxies) -> std::io::Result<Self> {
         let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_owned());
-        let url = Url::parse(&about.issuer).map_err(|_| bad("the issuer is no address"))?;
+        let url = Url::parse(&about.issuer).map_err(|_| bad("the issuer is not an address"))?;
         let local = crate::oauth::is_local(&url);
         if url.scheme() != "https" && !local {
             return Err(bad("the issuer must be an https address"));
@@ -178,13 +180,14 @@ impl Bearer {
         Ok(format!("{} {subject}", self.about.issuer).into())
     }
 
-    /// Whether the authorization server signed this. Keys that are not known are asked for, but not too often.
+    /// Whether the authorization server signed this. Keys that are not known are asked for, but not too
+    /// often.
     async fn signed(&self, head: &Head, text: &[u8], signature: &[u8]) -> Result<bool, Bad> {
         if let Some(verdict) = self.keys().verdict(head, text, signature) {
             return verdict;
         }
         let _one = self.fetching.lock().await;
-        // Whoever was first has asked for all who waited.
+        // The first request has fetched the keys for all that waited.
         if let Some(verdict) = self.keys().verdict(head, text, signature) {
             return verdict;
         }
@@ -203,7 +206,7 @@ impl Bearer {
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.keys)
     }
 
     async fn fetch(&self) -> Option<Arc<Vec<Key>>> {

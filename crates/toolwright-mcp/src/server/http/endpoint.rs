@@ -15,12 +15,13 @@ use super::Site;
 use super::answers::{
     Answer, LAST_EVENT, SESSION, accepts_events, error, events, is_json, preflight, refused, text, whole,
 };
-use super::asked::{Asked, session_of};
 use super::bearer::Bad;
 use super::body::{self, Body};
 use super::gate::{self, Refusal};
+use super::post::{Post, session_of};
 use super::stream::{SIGN_OF_LIFE, parse_event_id};
 use crate::jsonrpc::{self, INVALID_REQUEST, Malformed, Message, PARSE_ERROR, RpcError};
+use crate::protocol::ClientNotification;
 use crate::server::hub;
 
 /// Says whether the server is up.
@@ -29,7 +30,7 @@ const HEALTH: &str = "/health";
 /// Answers one HTTP request.
 pub(super) async fn respond(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> Answer {
     let checked = match request.uri().path() {
-        // Whoever watches over instances asks each by an address of its own.
+        // Health checks reach each instance under an address of its own.
         HEALTH => site.gate.check_origin(request.headers(), ""),
         _ => site.gate.check_place(request.headers()),
     };
@@ -99,7 +100,7 @@ async fn who(site: &Site, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>,
     bearer.check(gate::bearer(headers)?).await.map_err(|bad| match bad {
         Bad::Token => Refusal::WrongToken,
         Bad::Scope => Refusal::TooFewScopes,
-        Bad::Unavailable => Refusal::NobodyToAsk,
+        Bad::Unavailable => Refusal::AuthorizationUnreachable,
     })
 }
 
@@ -147,11 +148,11 @@ async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incom
     drop(body);
     match message {
         Message::Request { id, method, params } => {
-            Asked { site: site.clone(), subject, headers, id, method, params }.answer().await
+            Post { site: site.clone(), subject, headers, id, method }.answer(params).await
         }
         Message::Notification { method, params } => match session_of(site, &subject, &headers) {
             Ok(Some(session)) => {
-                session.session.notified(&method, &params);
+                session.session.notified(ClientNotification::read(&method, params));
                 whole(StatusCode::ACCEPTED, "text/plain", "")
             }
             Ok(None) => whole(StatusCode::ACCEPTED, "text/plain", ""),
@@ -227,7 +228,7 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
         let session = session.session.clone();
         async move {
             tokio::select! {
-                () = hub::tell_session(changes, &session, &lines) => {}
+                () = hub::announce_to_session(changes, &session, &lines) => {}
                 () = closing.cancelled() => {}
             }
         }

@@ -1,7 +1,7 @@
 //! A request on its way to its answer.
 //!
-//! The answer is plain JSON when it comes soon and alone. When there is something to say before, or it takes long, it
-//! becomes a stream of events.
+//! The answer is plain JSON when it comes soon and alone. When there is something to say before, or it takes
+//! long, it becomes a stream of events.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,8 +17,8 @@ use super::body::{self, Body};
 use super::sessions::HttpSession;
 use super::stream::{SIGN_OF_LIFE, Stream};
 use crate::jsonrpc::{BUSY, INVALID_REQUEST, Id, RpcError};
-use crate::server::pipe::reply;
-use crate::server::{Era, Outcome, Outlet};
+use crate::server::response::Response;
+use crate::server::{ClientSender, Era};
 
 /// An answer that takes longer than this becomes a stream, so that nothing on the way takes it for dead.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ pub(super) struct Exchange {
     pub(super) era: Era,
     /// What is said before the answer.
     pub(super) written: mpsc::Receiver<Vec<u8>>,
-    pub(super) outlet: Outlet,
+    pub(super) sender: ClientSender,
     /// Holds the session open while its request is worked on.
     pub(super) keep: Option<Arc<HttpSession>>,
     pub(super) may_stream: bool,
@@ -39,7 +39,7 @@ pub(super) struct Exchange {
 
 pub(super) enum Begun {
     Answer(Answer),
-    Stream(Box<Exchange>, oneshot::Receiver<Outcome>, Option<Vec<u8>>),
+    Stream(Box<Exchange>, oneshot::Receiver<Response>, Option<Vec<u8>>),
 }
 
 /// Why a request was given up that its client still waits for.
@@ -61,52 +61,52 @@ impl GivenUp {
 
 impl Exchange {
     /// Works until there is an answer, or something to be said before it.
-    pub(super) async fn begin(mut self, work: impl Future<Output = Outcome> + Send + 'static) -> Begun {
+    pub(super) async fn begin(mut self, work: impl Future<Output = Response> + Send + 'static) -> Begun {
         let mut work = Box::pin(work);
         let first = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-        if let Poll::Ready(outcome) = first {
-            return Begun::Answer(self.answer_now(outcome));
+        if let Poll::Ready(response) = first {
+            return Begun::Answer(self.answer_now(response));
         }
-        let (told, mut outcome) = oneshot::channel();
+        let (done, mut response) = oneshot::channel();
         tokio::spawn(async move {
-            let _ = told.send(work.await);
+            let _ = done.send(work.await);
         });
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut outcome => return Begun::Answer(self.answer_now(outcome.unwrap_or_default())),
+                response = &mut response => return Begun::Answer(self.answer_now(response.unwrap_or_default())),
                 Some(first) = self.written.recv() => {
                     if self.may_stream {
-                        return Begun::Stream(Box::new(self), outcome, Some(first));
+                        return Begun::Stream(Box::new(self), response, Some(first));
                     }
                 }
-                () = self.outlet.hang_up.cancelled(), if self.may_stream => {
-                    return Begun::Stream(Box::new(self), outcome, None);
+                () = self.sender.hang_up.cancelled(), if self.may_stream => {
+                    return Begun::Stream(Box::new(self), response, None);
                 }
                 () = tokio::time::sleep(PATIENCE), if self.may_stream => {
-                    return Begun::Stream(Box::new(self), outcome, None);
+                    return Begun::Stream(Box::new(self), response, None);
                 }
             }
         }
     }
 
     /// The whole answer, with what was said on the way.
-    fn answer_now(&mut self, outcome: Outcome) -> Answer {
-        let status = status_of(&outcome, self.era);
-        let Some(last) = reply(&self.id, outcome) else {
+    fn answer_now(&mut self, response: Response) -> Answer {
+        let status = status_of(&response, self.era);
+        let Some(last) = response.into_line(&self.id) else {
             match self.given_up() {
                 Some(GivenUp::ServerEnded) => {
                     let problem = GivenUp::ServerEnded.problem();
                     return error(StatusCode::SERVICE_UNAVAILABLE, Some(&self.id), problem);
                 }
-                // Not 404, which says that the session is gone and the request was never looked at: clients would make a call
-                // again that has begun.
+                // Not 404, which says that the session is gone and the request was never looked at: clients
+                // would make a call again that has begun.
                 Some(GivenUp::SessionEnded) => {
                     return error(StatusCode::OK, Some(&self.id), GivenUp::SessionEnded.problem());
                 }
                 None => {}
             }
-            // Who cancelled the call wants no answer; there must be one all the same, and this one has nothing to read.
+            // A cancelled call needs no answer, but HTTP does; this one is empty.
             return whole(StatusCode::ACCEPTED, "text/plain", "");
         };
         let mut said: Vec<u8> = Vec::new();
@@ -129,15 +129,16 @@ impl Exchange {
         }
     }
 
-    /// What ends a stream; `None` when who asked wants no answer.
-    fn last(&self, outcome: Outcome) -> Option<Vec<u8>> {
-        reply(&self.id, outcome.or_else(|| Some(Err(self.given_up()?.problem()))))
+    /// The last message of a stream; `None` for a cancelled call.
+    fn last(&self, response: Response) -> Option<Vec<u8>> {
+        let given_up = || self.given_up().map_or(Response::Cancelled, |given_up| given_up.problem().into());
+        response.or_else(given_up).into_line(&self.id)
     }
 
     /// Sends everything on until the answer is out, or nobody reads any more.
     pub(super) async fn pump(
         &mut self,
-        mut outcome: oneshot::Receiver<Outcome>,
+        mut response: oneshot::Receiver<Response>,
         first: Option<Vec<u8>>,
         frames: mpsc::Sender<Bytes>,
     ) {
@@ -151,8 +152,8 @@ impl Exchange {
             next = tokio::select! {
                 biased;
                 Some(message) = self.written.recv() => Some(body::event(&message, None)),
-                outcome = &mut outcome => {
-                    let last = self.last(outcome.unwrap_or_default());
+                response = &mut response => {
+                    let last = self.last(response.unwrap_or_default());
                     while let Ok(message) = self.written.try_recv() {
                         let _ = frames.send(body::event(&message, None)).await;
                     }
@@ -170,7 +171,7 @@ impl Exchange {
     /// Keeps everything on a stream until the answer is there, whether anybody reads or not.
     pub(super) async fn keep(
         &mut self,
-        mut outcome: oneshot::Receiver<Outcome>,
+        mut response: oneshot::Receiver<Response>,
         first: Option<Vec<u8>>,
         stream: &Stream,
     ) {
@@ -181,11 +182,11 @@ impl Exchange {
             tokio::select! {
                 biased;
                 Some(message) = self.written.recv() => stream.push(&message),
-                outcome = &mut outcome => {
+                response = &mut response => {
                     while let Ok(message) = self.written.try_recv() {
                         stream.push(&message);
                     }
-                    if let Some(last) = self.last(outcome.unwrap_or_default()) {
+                    if let Some(last) = self.last(response.unwrap_or_default()) {
                         stream.push(&last);
                     }
                     break;

@@ -1,11 +1,12 @@
 //! Who may ask: hosts, origins, tokens, and how often.
 //!
-//! A page on the web can make a browser send requests to this machine under any host name it owns (DNS rebinding), so
-//! the `Host` header must name this server, and an `Origin` header must belong to it or be allowed by name.
+//! A page on the web can make a browser send requests to this machine under any host name it owns (DNS
+//! rebinding), so the `Host` header must name this server, and an `Origin` header must belong to it or be
+//! allowed by name.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hyper::HeaderMap;
@@ -14,6 +15,7 @@ use ring::hmac;
 
 use super::HttpOptions;
 use crate::random::random_bytes;
+use crate::sync::lock;
 
 /// How many clients' rates are remembered.
 const MAX_CLIENTS: usize = 10_000;
@@ -28,8 +30,8 @@ pub(super) struct Gate {
     spent: Mutex<HashMap<Arc<str>, Bucket>>,
 }
 
-/// A token, known only by its mark under a key of this process, so that comparing it takes the same time for every
-/// wrong guess.
+/// A token, known only by its mark under a key of this process, so that comparing it takes the same time for
+/// every wrong guess.
 struct Token {
     key: hmac::Key,
     mark: hmac::Tag,
@@ -57,7 +59,7 @@ pub(super) enum Refusal {
     NoToken,
     WrongToken,
     TooFewScopes,
-    NobodyToAsk,
+    AuthorizationUnreachable,
     TooOften,
 }
 
@@ -82,7 +84,8 @@ impl Gate {
         Gate { hosts, origins, token, rate, named, spent: Mutex::default() }
     }
 
-    /// Checks where the request thinks it goes, and which page made it. Gives the origin when it is another site's.
+    /// Checks where the request thinks it goes, and which page made it. Gives the origin when it is another
+    /// site's.
     pub(super) fn check_place(&self, headers: &HeaderMap) -> Result<Option<String>, Refusal> {
         let host = text(headers, HOST).ok_or(Refusal::Host)?.to_ascii_lowercase();
         if !self.knows(&host) {
@@ -113,7 +116,8 @@ impl Gate {
         self.hosts.iter().any(|known| known == host || known == without_port)
     }
 
-    /// Checks the token. Gives who asks: one name for all who know the token, or the address where there is none.
+    /// Checks the token. Gives who asks: one name for all who know the token, or the address where there is
+    /// none.
     pub(super) fn check_token(&self, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, Refusal> {
         let Some(token) = &self.token else { return Ok(from.to_string().into()) };
         match hmac::verify(&token.key, bearer(headers)?.as_bytes(), token.mark.as_ref()) {
@@ -122,8 +126,8 @@ impl Gate {
         }
     }
 
-    /// Counts a request against the rate of whoever makes it: those who know the one token, or need none, by their
-    /// address; those with a token of their own by that, wherever they are.
+    /// Counts a request against the rate of its client: by address where all share one token or need none,
+    /// and by identity where tokens name one.
     pub(super) fn check_rate(&self, client: &Arc<str>, from: IpAddr) -> Result<(), Refusal> {
         match self.named {
             true => self.count(client.clone()),
@@ -136,11 +140,11 @@ impl Gate {
         self.count(stranger(from))
     }
 
-    /// Whether an address has guessed too often. Then no token of it is looked at, the right one no more than others:
-    /// otherwise it could be found by trying.
+    /// Whether an address has guessed too often. Then no token of it is looked at, the right one no more than
+    /// others: otherwise it could be found by trying.
     pub(super) fn check_guesses(&self, from: IpAddr) -> Result<(), Refusal> {
         let Some(rate) = self.rate else { return Ok(()) };
-        let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent = lock(&self.spent);
         match spent.get(&stranger(from)) {
             Some(bucket) if bucket.at(Instant::now(), rate).left < 1.0 => Err(Refusal::TooOften),
             _ => Ok(()),
@@ -149,11 +153,11 @@ impl Gate {
 
     fn count(&self, client: Arc<str>) -> Result<(), Refusal> {
         let Some(rate) = self.rate else { return Ok(()) };
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         let now = Instant::now();
         let full = Bucket { left: rate * 2.0, at: now };
         if spent.len() >= MAX_CLIENTS && !spent.contains_key(&client) {
-            // Whoever has rested long enough to be full again need not be remembered.
+            // A bucket that is full again need not be kept.
             spent.retain(|_, bucket| now.duration_since(bucket.at).as_secs_f64() < 2.0);
             if spent.len() >= MAX_CLIENTS {
                 return Err(Refusal::TooOften);

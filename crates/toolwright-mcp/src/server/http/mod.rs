@@ -1,19 +1,19 @@
 //! The server over streamable HTTP: both eras on one address.
 //!
-//! Requests without a session need nothing that another instance would not have. Whoever asks is looked at before
-//! anything is read: the `Host` and `Origin` headers, the token, the rate. `gate` does that, `endpoint` knows the
-//! methods, `asked` the eras, `exchange` how an answer comes about, `mirror` the headers that repeat the body, `sessions` and
-//! `stream` what the older era needs.
+//! Requests without a session need nothing that another instance would not have. `gate` checks the `Host` and
+//! `Origin` headers, the token and the rate before anything is read; `endpoint` handles POST, GET and DELETE,
+//! `post` the eras, `exchange` the way to an answer, `header_consistency` the headers that repeat the body,
+//! `sessions` and `stream` the era with sessions.
 
 mod answers;
-mod asked;
 mod bearer;
 mod body;
-mod crowd;
 mod endpoint;
 mod exchange;
 mod gate;
-mod mirror;
+mod header_consistency;
+mod keyed_counter;
+mod post;
 mod sessions;
 mod stream;
 
@@ -30,16 +30,16 @@ use toolwright_net::Proxies;
 
 use self::bearer::Bearer;
 pub use self::bearer::ResourceServer;
-use self::crowd::Crowd;
 use self::gate::Gate;
+use self::keyed_counter::KeyedCounter;
 use self::sessions::Sessions;
 use super::Inner;
 
-/// What an address that has all its connections is told.
+/// The response to an address that has as many connections as it may.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
     Content-Type: text/plain\r\nContent-Length: 39\r\n\r\nthis address has too many connections\r\n";
 
-/// How often what nobody will ask for any more is forgotten: at least, and at most.
+/// The shortest and the longest pause between two sweeps of expired sessions and results.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// How the server behaves over HTTP.
@@ -48,11 +48,12 @@ const SWEEP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 pub struct HttpOptions {
     /// The path of the endpoint.
     pub path: String,
-    /// Names under which the server may be reached, beside this machine's own (`localhost` and loopback addresses)
-    /// and the address it listens on. A request for any other host is refused: a page on the web could have made it.
+    /// Names under which the server may be reached, beside this machine's own (`localhost` and loopback
+    /// addresses) and the address it listens on. A request for any other host is refused: a page on the web
+    /// could have made it.
     pub hosts: Vec<String>,
-    /// Origins of pages that may use the server, such as `https://app.example.com`. Without an entry, only pages the
-    /// server itself would serve may.
+    /// Origins of pages that may use the server, such as `https://app.example.com`. Without an entry, only
+    /// pages the server itself would serve may.
     pub origins: Vec<String>,
     /// The token clients must present; `None` asks for none.
     pub token: Option<Secret>,
@@ -62,21 +63,23 @@ pub struct HttpOptions {
     pub proxies: Proxies,
     /// The longest request, in bytes.
     pub max_body: usize,
-    /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are fine.
+    /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are
+    /// fine.
     pub rate: Option<u32>,
     /// How many connections may be open at once.
     pub max_connections: usize,
     /// How many of them one address may have, so that nobody takes them all. A load balancer is one address.
     pub max_connections_each: usize,
-    /// How long a client may leave unread what it is sent before its connection is closed, where the system knows that.
+    /// How long a client may leave unread what it is sent before its connection is closed, where the system
+    /// knows that.
     pub unread_time: Duration,
-    /// How long a client may take to come back for a stream that it lost, before what it was asked there counts as
-    /// unanswered. As long a result is kept that was delivered.
+    /// How long a client may take to come back for a stream that it lost, before what it was asked there
+    /// counts as unanswered. As long a result is kept that was delivered.
     pub return_time: Duration,
     /// How many sessions may be open at once.
     pub max_sessions: usize,
-    /// How long a client may take to send the head of a request, the next one on its connection included. Load balancers
-    /// keep connections for a minute, and must not find one closed that they are about to use.
+    /// How long a client may take to send the head of a request, the next one on its connection included.
+    /// Load balancers keep connections for a minute, and must not find one closed that they are about to use.
     pub head_time: Duration,
     /// How long the rest of a request may take to arrive.
     pub body_time: Duration,
@@ -96,7 +99,8 @@ impl Default for HttpOptions {
             max_connections: 1024,
             max_connections_each: 256,
             unread_time: Duration::from_secs(60),
-            // Clients come back within seconds. Who has not for a minute has crashed, or asks for something else.
+            // Clients come back within seconds. Who has not for a minute has crashed, or asks for something
+            // else.
             return_time: Duration::from_secs(60),
             max_sessions: 1000,
             head_time: Duration::from_secs(75),
@@ -120,7 +124,7 @@ struct Site {
     bearer: Option<Bearer>,
     sessions: Sessions,
     /// The requests that each client has under way.
-    asking: Arc<Crowd<Arc<str>>>,
+    calls: Arc<KeyedCounter<Arc<str>>>,
     /// Fires when no more clients are let in: what would never end by itself ends now.
     closing: CancelToken,
     /// Fires when work that is under way must stop.
@@ -139,9 +143,9 @@ impl HttpServer {
         let sessions = Sessions::new(options.max_sessions, options.return_time);
         let bearer = options.resource_server.clone();
         let bearer = bearer.map(|about| Bearer::new(about, &options.proxies)).transpose()?;
-        let asking = Crowd::new(server.max_calls);
+        let calls = KeyedCounter::new(server.max_calls);
         let (closing, stop) = (CancelToken::new(), CancelToken::new());
-        let site = Site { server, options, gate, bearer, sessions, asking, closing, stop };
+        let site = Site { server, options, gate, bearer, sessions, calls, closing, stop };
         Ok(HttpServer { listener, address, site: Arc::new(site) })
     }
 
@@ -150,12 +154,13 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers clients until `stop` fires. Then no new ones are let in, and what is under way is finished first.
+    /// Answers clients until `stop` fires. Then no new ones are let in, and what is under way is finished
+    /// first.
     pub async fn run(self, stop: CancelToken) {
         let HttpServer { listener, site, .. } = self;
         let most = u32::try_from(site.options.max_connections).unwrap_or(u32::MAX).max(1);
         let places = Arc::new(Semaphore::new(most as usize));
-        let connected = Crowd::new(site.options.max_connections_each.max(1));
+        let connected = KeyedCounter::new(site.options.max_connections_each.max(1));
         // It ends with this function.
         let mut sweeping = tokio::task::JoinSet::new();
         let (swept, pause) = (site.clone(), site.options.return_time.clamp(SWEEP.0, SWEEP.1));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use toolwright_core::CancelToken;
@@ -11,12 +11,14 @@ use super::stream::{MAX_BYTES_IN_ALL, Stream};
 use crate::random::random_name;
 use crate::server::readers::Readers;
 use crate::server::session::Session;
+use crate::sync::lock;
 
-/// How long a session is kept without a request when others want its place, and a result that nobody fetched in any case.
+/// How long a session is kept without a request when others want its place, and a result that nobody fetched
+/// in any case.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
-/// How long a session is kept that nobody uses. A client may be left open for a working day, and not each begins a new session
-/// when its own is gone.
+/// How long a session is kept that nobody uses. A client may be left open for a working day, and not each
+/// begins a new session when its own is gone.
 const UNUSED: Duration = Duration::from_secs(8 * 60 * 60);
 
 /// How many streams of one session are kept for a client that may come back.
@@ -28,7 +30,7 @@ const MAX_BYTES: usize = 20 * 1024 * 1024;
 pub(super) struct Sessions {
     known: Mutex<HashMap<String, Arc<HttpSession>>>,
     most: usize,
-    /// How long a result is kept that was delivered: its connection may have been lost all the same.
+    /// How long a delivered result is kept: its connection may have been lost nevertheless.
     return_time: Duration,
     /// The bytes of all streams.
     bytes: Arc<AtomicUsize>,
@@ -56,7 +58,7 @@ impl Sessions {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     /// Keeps a new session; `None` when none may be kept.
@@ -66,9 +68,9 @@ impl Sessions {
             known.retain(|_, session| !session.has_rested(IDLE));
         }
         if known.len() >= self.most {
-            // Nobody can keep others out by beginning sessions, nor by leaving calls behind in them: whoever has most of
-            // them loses the one that rested longest, and when all are busy the oldest of those, with its calls. Its
-            // client is told that it is gone, and begins a new one.
+            // A client cannot keep others out by beginning sessions, nor by leaving calls behind in them: the
+            // client with the most sessions loses the one that was idle longest, and when all are busy the
+            // oldest, with its calls. Its next request gets 404, and it begins a new one.
             let crowded =
                 |subject: &Arc<str>| known.values().filter(|other| other.subject == *subject).count();
             let mut counts: HashMap<&Arc<str>, usize> = HashMap::new();
@@ -102,7 +104,8 @@ impl Sessions {
         Some(session)
     }
 
-    /// Keeps what a call of the session left, within the bounds. A client that reads it just now gets all of it.
+    /// Keeps what a call of the session left, within the bounds. A client that reads it just now gets all of
+    /// it.
     pub(super) fn ended(&self, session: &HttpSession) {
         session.touch();
         session.prune();
@@ -170,7 +173,7 @@ impl HttpSession {
     }
 
     fn last_used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.used)
     }
 
     fn is_idle(&self) -> bool {
@@ -178,7 +181,7 @@ impl HttpSession {
     }
 
     fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.used) = Instant::now();
     }
 
     /// Whether nothing has happened in it for so long, and nobody listens.
@@ -186,18 +189,18 @@ impl HttpSession {
         self.last_used().elapsed() >= time && self.is_idle() && self.listeners.load(Ordering::Relaxed) == 0
     }
 
-    /// Begins to listen. A message goes out on one stream only, so the one before is closed: its client has lost it, or it
-    /// would not ask for another.
+    /// Begins to listen. A message goes out on one stream only, so the one before is closed: its client has
+    /// lost it, or it would not ask for another.
     pub(super) fn listen(self: &Arc<Self>) -> Listening {
         let over = self.closing.child_token();
-        let mut current = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.listening);
         std::mem::replace(&mut *current, over.clone()).cancel();
         self.listeners.fetch_add(1, Ordering::Relaxed);
         Listening { session: self.clone(), over }
     }
 
     fn streams(&self) -> MutexGuard<'_, HashMap<u64, Arc<Stream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.streams)
     }
 
     /// How many bytes its streams keep.
@@ -205,7 +208,8 @@ impl HttpSession {
         self.streams().values().map(|stream| stream.bytes()).sum()
     }
 
-    /// Forgets complete streams until the others are within the bound: those first that were delivered, then the oldest.
+    /// Forgets complete streams until the others are within the bound: those first that were delivered, then
+    /// the oldest.
     fn prune(&self) {
         let mut streams = self.streams();
         let mut done: Vec<_> = streams

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,12 +11,13 @@ use toolwright_core::CancelToken;
 
 use super::body::{self, Body};
 use crate::server::readers::Readers;
+use crate::sync::lock;
 
 /// How many bytes of a stream are kept; the oldest events go first. The largest message has room.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
 
-/// How many bytes of all streams together are kept: a few of the largest messages. Beyond them complete streams are
-/// forgotten, and the others keep their latest events only.
+/// How many bytes of all streams together are kept: a few of the largest messages. Beyond them complete
+/// streams are forgotten, and the others keep their latest events only.
 pub(super) const MAX_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 
 /// How many bytes those are.
@@ -76,7 +77,7 @@ impl Stream {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn add(&self, event: impl FnOnce(&str) -> Bytes) {
@@ -106,8 +107,8 @@ impl Stream {
         self.grown.notify_waiters();
     }
 
-    /// The events from this one on, as they come, until the stream is done or `hang_up` fires. Clients of older
-    /// revisions do not know the first event, which has no content.
+    /// The events from this one on, as they come, until the stream is done or `hang_up` fires. Clients of
+    /// older revisions do not know the first event, which has no content.
     pub(super) fn follow(self: Arc<Self>, mut from: u64, hang_up: CancelToken) -> Body {
         let (frames, read) = mpsc::channel(16);
         let reading = self.readers.enter();

@@ -18,10 +18,21 @@ pub(crate) struct Decoder {
     usage: Counts,
     /// The server-side machine on which the model runs code; the next request names it.
     container: Option<String>,
-    /// What comes before the start of the message belongs to none.
-    begun: bool,
-    complete: bool,
-    over: bool,
+    state: State,
+}
+
+/// How far the message has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// `message_start` has not arrived.
+    Waiting,
+    Started,
+    /// The stop reason is known.
+    Complete,
+    /// `message_stop` has arrived.
+    Stopped,
+    /// `message_stop` arrived without a start: a broken reply.
+    Headless,
 }
 
 /// The API's own counts; later ones replace earlier ones.
@@ -41,9 +52,7 @@ impl Decoder {
             inputs: HashMap::new(),
             usage: Counts::default(),
             container: None,
-            begun: false,
-            complete: false,
-            over: false,
+            state: State::Waiting,
         }
     }
 
@@ -130,7 +139,8 @@ impl Decoder {
             ("signature_delta", Piece::Own { opaque, .. }) => {
                 set(opaque, "signature", word("signature").into())
             }
-            // A kind of delta this version does not know, for a block it keeps as it came or cannot keep at all.
+            // A kind of delta this version does not know, for a block it keeps as it came or cannot keep at
+            // all.
             _ => {}
         }
         Ok(())
@@ -139,7 +149,9 @@ impl Decoder {
     fn message_delta(&mut self, data: &Value) {
         if let Some(reason) = word(data, "/delta/stop_reason") {
             self.assembly.stop = Some(stop(reason).unwrap_or(StopReason::Other));
-            self.complete = true;
+            if self.state == State::Started {
+                self.state = State::Complete;
+            }
         }
         self.contained(data.pointer("/delta/container"));
         self.count(data.get("usage"));
@@ -168,11 +180,14 @@ impl Decode for Decoder {
         let index = data.get("index").and_then(Value::as_u64);
         match data.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
-                self.begun = true;
+                if self.state == State::Waiting {
+                    self.state = State::Started;
+                }
                 self.contained(data.pointer("/message/container"));
                 self.count(data.pointer("/message/usage"));
             }
-            "content_block_start" | "content_block_delta" | "message_delta" if !self.begun => {}
+            "content_block_start" | "content_block_delta" | "message_delta"
+                if self.state == State::Waiting => {}
             "content_block_start" => {
                 let block = data.get_mut("content_block").map(Value::take).unwrap_or_default();
                 self.start_block(index, block, sink)?;
@@ -183,7 +198,10 @@ impl Decode for Decoder {
             }
             "content_block_stop" => self.places.end(index),
             "message_delta" => self.message_delta(&data),
-            "message_stop" => (self.complete, self.over) = (true, true),
+            "message_stop" if matches!(self.state, State::Waiting | State::Headless) => {
+                self.state = State::Headless;
+            }
+            "message_stop" => self.state = State::Stopped,
             "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
             // llama.cpp reports errors without a type.
             "" if data.get("error").is_some() => {
@@ -205,23 +223,22 @@ impl Decode for Decoder {
         for (index, block) in blocks.into_iter().enumerate() {
             self.start_block(Some(index as u64), block, sink)?;
         }
-        self.begun = true;
         let delta = json!({"stop_reason": body.get("stop_reason"), "container": body.get("container")});
         self.message_delta(&json!({"delta": delta, "usage": body.get("usage")}));
-        self.complete = true;
+        self.state = State::Complete;
         Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.complete
+        !matches!(self.state, State::Waiting | State::Started)
     }
 
     fn is_over(&self) -> bool {
-        self.over
+        matches!(self.state, State::Stopped | State::Headless)
     }
 
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
-        if !self.complete || !self.begun {
+        if !matches!(self.state, State::Complete | State::Stopped) {
             return Err(broken());
         }
         check_shapes(self.inputs.values().map(String::as_str))?;

@@ -20,7 +20,7 @@ pub(crate) fn encode(
     let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Messages::default();
-    // The machine of the turn that goes on; one of an earlier turn may be gone by now.
+    // The container of the continued turn; one of an earlier turn may have expired.
     let mut container = None;
     // The sets of tools that calls named; their results name them too.
     let mut toolsets: HashMap<String, Value> = HashMap::new();

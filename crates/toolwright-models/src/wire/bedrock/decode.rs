@@ -121,7 +121,7 @@ impl Decoder {
     }
 
     fn stopped(&mut self, reason: Option<&Value>) {
-        // Nothing said is no reason not known.
+        // A missing reason is not an unknown one.
         let reason = reason.and_then(Value::as_str).filter(|reason| !reason.is_empty());
         self.assembly.stop = reason.map(|reason| stop(reason).unwrap_or(StopReason::Other));
         self.complete = true;

@@ -75,7 +75,8 @@ pub(crate) fn encode(
     Ok(body)
 }
 
-/// The tools. A conversation in which tools were called is refused without any, so those are then named as they were.
+/// The tools. A conversation in which tools were called is refused without any, so those are then named as
+/// they were.
 fn tool_config(target: Target<'_>, request: &ModelRequest<'_>, names: &Names) -> Option<Value> {
     let tools = tools::definitions(target, request, names);
     let mut tools: Vec<Value> = tools.into_iter().map(|tool| tool.json).collect();
@@ -215,8 +216,8 @@ fn document_name(media: &Media) -> String {
     if name.is_empty() { "document".to_owned() } else { name.join(" ") }
 }
 
-/// Gives each document of the conversation a name of its own: one that is there before is refused, and with it every later
-/// request. The first keeps its name, so that what was sent stays the same from turn to turn.
+/// Gives each document of the conversation a name of its own: one that is there before is refused, and with
+/// it every later request. The first keeps its name, so that what was sent stays the same from turn to turn.
 fn tell_documents_apart(messages: &mut [Value]) {
     fn documents(block: &mut Value) -> Vec<&mut Value> {
         match block.get("document") {
@@ -240,7 +241,8 @@ fn tell_documents_apart(messages: &mut [Value]) {
     }
 }
 
-/// Whether a model takes the mark of a failed result: other vendors' models refuse the whole conversation. The error is told in words too.
+/// Whether a model takes the mark of a failed result: other vendors' models refuse the whole conversation.
+/// The error is also sent as text.
 fn takes_status(model: &str) -> bool {
     ["claude", "nova"].iter().any(|name| model.contains(name))
 }

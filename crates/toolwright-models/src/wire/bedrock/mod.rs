@@ -1,5 +1,5 @@
-//! Amazon Bedrock: Converse, which is the same for all of its models, and InvokeModel, which wraps a model's own
-//! format and is spoken here to Claude.
+//! Amazon Bedrock: Converse, which is the same for all of its models, and InvokeModel, which wraps a model's
+//! own format and is spoken here to Claude.
 
 mod decode;
 mod encode;

@@ -131,7 +131,8 @@ impl Decode for Decoder {
         if let Some(reason) = word(candidate, "/finishReason") {
             let stop = stop(reason).unwrap_or(StopReason::Other);
             if let (StopReason::MalformedCall, Some(wrote)) = (stop, word(candidate, "/finishMessage")) {
-                // What stands there in place of a call. It is no answer, but the model has to see it to mend it.
+                // The text in place of a call. It is not an answer, but the model has to see it to correct
+                // it.
                 sink(ModelDelta::Reasoning(wrote));
                 let opaque = Map::from_iter([("attempt".to_owned(), true.into())]);
                 self.assembly.add(Piece::Own { text: wrote.to_owned(), opaque })?;

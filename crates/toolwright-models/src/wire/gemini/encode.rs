@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
-use super::super::content::{self, Inside, Place};
+use super::super::content::{self, Inside, Placement};
 use super::super::names::Names;
 use super::super::turns::{Alternating, Piece, Turn, kept_with, pieces, turns};
 use super::super::{Target, Wire, arguments, object, tools};
@@ -13,7 +13,8 @@ use crate::vendor::Vendor;
 const FETCHED: [&str; 3] =
     ["gs://", "https://generativelanguage.googleapis.com/", "https://www.youtube.com/watch"];
 
-/// What stands for the signature of a call that another model made. Without one, the newer models refuse the turn.
+/// What stands for the signature of a call that another model made. Without one, the newer models refuse the
+/// turn.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(crate) fn encode(
@@ -96,8 +97,8 @@ fn wants_signatures(model: &str) -> bool {
     generation(model).map_or_else(latest, |number| number >= 3)
 }
 
-/// Whether a model takes this media inside of a result. Gemini 3 and later do, for some types; the others refuse the
-/// whole request, and so may a model whose name says nothing.
+/// Whether a model takes this media inside of a result. Gemini 3 and later do, for some types; the others
+/// refuse the whole request, and so may a model whose name says nothing.
 fn takes_inside(model: &str, block: &Content) -> bool {
     let known = ["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];
     let media = content::media(block);
@@ -161,8 +162,8 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
     parts
 }
 
-/// Signs the part of the last text that a signature is for. What is not signed stays a part of its own, as Google wants it;
-/// `done` bytes of the text are in parts before.
+/// Signs the part of the last text that a signature is for. What is not signed stays a part of its own, as
+/// Google wants it; `done` bytes of the text are in parts before.
 fn sign_text(parts: &mut Vec<Value>, done: &mut usize, signature: &Value, opaque: &Map<String, Value>) {
     let signed = |part: &Value| ["thought", "thoughtSignature"].iter().any(|key| part.get(*key).is_some());
     let last = parts.pop_if(|last| last.get("text").is_some() && !signed(last));
@@ -183,7 +184,8 @@ fn sign_text(parts: &mut Vec<Value>, done: &mut usize, signature: &Value, opaque
 fn response(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
     let vendor = target.vendor;
     let sorted = content::sort(Wire::Gemini, result, |block, place| {
-        media_part(block, vendor).is_some() && (place != Place::Native || takes_inside(target.model, block))
+        media_part(block, vendor).is_some()
+            && (place != Placement::Native || takes_inside(target.model, block))
     });
     let mut response = Map::new();
     let spoken: Vec<_> = sorted.inside.iter().filter(|part| !matches!(part, Inside::Media(_))).collect();

@@ -18,7 +18,7 @@ pub(crate) struct Decoder {
     /// Reasoning so far, under the names of its fields.
     reasoning: Map<String, Value>,
     refused: bool,
-    /// It ended with a word that nobody knows.
+    /// It ended with an unknown stop reason.
     unknown: bool,
     said: bool,
     complete: bool,
@@ -113,7 +113,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the text. A message of this format has one, whatever comes between its pieces; only thoughts part it.
+    /// Adds to the text. A message of this format has one, whatever comes between its pieces; only thoughts
+    /// part it.
     fn text(&mut self, more: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         if more.is_empty() {
             return Ok(());
@@ -132,8 +133,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the part that is reasoning: the texts of a stream join, everything else is kept as it came. What follows
-    /// words, calls or a signature is a part of its own.
+    /// Adds to the part that is reasoning: the texts of a stream join, everything else is kept as it came.
+    /// What follows words, calls or a signature is a part of its own.
     fn think(&mut self, part: &Map<String, Value>, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let last = self.assembly.pieces.last_mut().and_then(thought);
         if !last.is_some_and(|(_, chunk)| goes_on(chunk, part)) {
@@ -190,8 +191,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a fragment of a call. The first has the id and the name, later ones only more of the arguments; some
-    /// servers leave the number out, or give every call the same one.
+    /// Takes a fragment of a call. The first has the id and the name, later ones only more of the arguments;
+    /// some servers leave the number out, or give every call the same one.
     fn call(&mut self, call: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let index = call.get("index").and_then(Value::as_u64);
         let given_id = call.get("id").and_then(Value::as_str).unwrap_or_default();

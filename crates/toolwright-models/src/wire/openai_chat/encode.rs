@@ -184,8 +184,8 @@ fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Va
     Value::Object(message)
 }
 
-/// A result whose tool explains it: the explanation is the tool's message, and what it explains is what follows, in its
-/// order.
+/// A result whose tool explains it: the explanation is the tool's message, and what it explains is what
+/// follows, in its order.
 fn explained(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
     let (id, name) = (vendor.quirks.ids.to_wire(&result.call_id), names.to_wire(&result.name));
     let metadata = match result.explanation() {

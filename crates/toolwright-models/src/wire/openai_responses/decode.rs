@@ -1,5 +1,6 @@
-//! Replies of the Responses API. A stream's small events are only told; the items of the whole reply at its end make the
-//! message, or those that were completed on the way when there are more of them: some servers repeat none at the end.
+//! Replies of the Responses API. A stream's small events are only told; the items of the whole reply at its
+//! end make the message, or those that were completed on the way when there are more of them: some servers
+//! repeat none at the end.
 
 use serde_json::{Map, Value};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};

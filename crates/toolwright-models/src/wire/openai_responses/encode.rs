@@ -1,5 +1,5 @@
-//! Requests of the Responses API. Nothing is kept on the server: each request brings the whole conversation, with the
-//! model's reasoning as it came.
+//! Requests of the Responses API. Nothing is kept on the server: each request brings the whole conversation,
+//! with the model's reasoning as it came.
 
 use std::collections::HashMap;
 

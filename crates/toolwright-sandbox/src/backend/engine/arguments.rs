@@ -11,13 +11,13 @@ use crate::layer::guard::Guard;
 use crate::layer::identity::{HOME, INSIDE};
 use crate::layer::mounts::Mounts;
 use crate::layer::sockets;
-use crate::policy::{Limits, Network, Policy};
+use crate::policy::{Network, SandboxLimits, SandboxPolicy};
 use crate::sys;
 
 /// The client's words. The workspace is a path of the host as well unless it is a private one.
 pub(super) fn run(
     engine: Engine,
-    policy: &Policy,
+    policy: &SandboxPolicy,
     workspace: &Path,
     guards: &[Guard],
     name: &str,
@@ -32,7 +32,7 @@ pub(super) fn run(
         return Err(unavailable(format!("the `{program}` sandbox has no network access to chosen hosts"))
             .hint("use `network: off`, or the `process` sandbox"));
     }
-    let mut words = Words(vec![program.to_owned()]);
+    let mut words = CommandLine(vec![program.to_owned()]);
     words.all(["run", "--rm", "--interactive", "--pull", "never", "--name", name, "--hostname", "sandbox"]);
     words.all(["--label", "toolwright.sandbox", "--network", "none", "--read-only", "--ipc", "private"]);
     words.all(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]);
@@ -50,8 +50,8 @@ pub(super) fn run(
     words.pair("--shm-size", policy.limits.scratch);
     let private: &[&str] = if policy.workspace.is_none() { &[super::PRIVATE_WORKSPACE] } else { &[] };
     for place in ["/tmp", HOME].iter().chain(private) {
-        // An engine may give a folder the mode it has in the image. To Docker the owner and the number of files can be said
-        // too; with Podman the files count as memory.
+        // An engine may give a folder the mode it has in the image. To Docker the owner and the number of
+        // files can be said too; with Podman the files count as memory.
         let more = match engine {
             Engine::Docker => {
                 format!(",uid={},gid={},nr_inodes={}", owner.0, owner.1, policy.limits.scratch_files())
@@ -83,9 +83,10 @@ fn refuse_the_kernel(folders: &[&Path], mounts: &Mounts) -> Result<(), ToolError
     Ok(())
 }
 
-struct Words(Vec<String>);
+/// The command line of an engine, built word by word.
+struct CommandLine(Vec<String>);
 
-impl Words {
+impl CommandLine {
     fn all<const N: usize>(&mut self, words: [&str; N]) {
         self.0.extend(words.map(str::to_owned));
     }
@@ -101,7 +102,7 @@ impl Words {
         Ok(())
     }
 
-    fn limits(&mut self, engine: Engine, limits: &Limits) {
+    fn limits(&mut self, engine: Engine, limits: &SandboxLimits) {
         for (name, limit) in [
             ("--memory", limits.memory),
             ("--memory-swap", limits.memory),
@@ -130,7 +131,7 @@ impl Words {
     fn folders(
         &mut self,
         engine: Engine,
-        policy: &Policy,
+        policy: &SandboxPolicy,
         workspace: &Path,
         guards: &[Guard],
     ) -> Result<(), ToolError> {
@@ -160,7 +161,7 @@ impl Words {
         let sockets = sockets::of_the_host(&folders, &policy.mask, &mounts).map_err(unavailable)?;
         for path in policy.mask.iter().chain(&sockets) {
             let path = workspace.join(path);
-            // What the image itself has is no secret of this machine.
+            // Files of the image itself are not secrets of this machine.
             if !shown.iter().any(|(folder, _)| path.starts_with(folder)) {
                 continue;
             }
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn private_folders_are_bounded_as_far_as_the_engine_can() {
-        let policy = Policy { image: Some("debian".to_owned()), ..Policy::private() };
+        let policy = SandboxPolicy { image: Some("debian".to_owned()), ..SandboxPolicy::private() };
         let folders = |engine| {
             let words = run(engine, &policy, Path::new(super::super::PRIVATE_WORKSPACE), &[], "n").unwrap();
             words.into_iter().filter(|word| word.contains(",size=")).collect::<Vec<_>>()

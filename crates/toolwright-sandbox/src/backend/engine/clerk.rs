@@ -1,4 +1,4 @@
-//! The line to process 1 of a container: which commands are alive, and orders one after the other.
+//! The control channel to process 1 of a container: the marks of live commands, and one order at a time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,16 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use toolwright_core::{ExecRequest, SandboxProcess, ToolError};
 
-use super::super::shared::{Seat, look_up};
+use super::super::shared::{LauncherHandle, look_up};
 use super::super::spawn;
 use crate::launcher::client::unavailable;
 use crate::policy::Layer;
 
 /// How long a container may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// How often a command whose output is held open by somebody else is looked for.
+/// Polling interval for a command whose output another process holds open.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How long a new command waits for the end of what earlier ones left behind.
+/// How long a new command waits for leftovers of earlier ones to end.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(10);
 /// How many orders may wait.
 const WAITING: usize = 4096;
@@ -35,8 +35,9 @@ struct Marks {
     live: BTreeSet<u64>,
 }
 
+/// A request to process 1.
 #[derive(Debug)]
-enum What {
+enum OrderKind {
     Sweep { mark: u64, root: i32 },
     Alive { root: i32 },
     Signal { number: u8, root: i32 },
@@ -45,14 +46,17 @@ enum What {
 
 #[derive(Debug)]
 struct Order {
-    what: What,
-    /// The answer is four letters.
+    kind: OrderKind,
+    /// Receives the four-letter reply.
     done: oneshot::Sender<[u8; 4]>,
 }
 
 impl Clerk {
-    /// Starts the container and hears what protects it.
-    pub(super) async fn start(client: &Seat, command: Vec<String>) -> Result<(Clerk, Vec<Layer>), ToolError> {
+    /// Starts the container and reads which layers protect it.
+    pub(super) async fn start(
+        client: &LauncherHandle,
+        command: Vec<String>,
+    ) -> Result<(Clerk, Vec<Layer>), ToolError> {
         let program = command.first().cloned().unwrap_or_default();
         let mut job = client.job(&ExecRequest::new(command), look_up)?;
         job.announce = true;
@@ -97,8 +101,8 @@ impl Clerk {
         layers.sort();
         let (orders, waiting) = mpsc::channel(WAITING);
         let marks = Arc::new(Mutex::new(Marks { next: 1, live: BTreeSet::new() }));
-        let talk = Talk { marks: marks.clone(), process, stdout, waiting };
-        tokio::spawn(talk.serve());
+        let orders_loop = OrderLoop { marks: marks.clone(), process, stdout, waiting };
+        tokio::spawn(orders_loop.serve());
         tokio::spawn(async move { tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await });
         Ok((Clerk { orders, marks }, layers))
     }
@@ -112,7 +116,7 @@ impl Clerk {
         mark
     }
 
-    /// The command is over; what carries its mark from now on is nobody's.
+    /// The command is over; processes that still carry its mark are leftovers.
     pub(super) fn end(&self, mark: u64) {
         lock(&self.marks).live.remove(&mark);
     }
@@ -124,40 +128,41 @@ impl Clerk {
 
     /// Kills what a command left behind; returns when that is done.
     pub(super) async fn sweep(&self, mark: u64, root: i32) {
-        self.ask(What::Sweep { mark, root }).await;
+        self.ask(OrderKind::Sweep { mark, root }).await;
     }
 
     /// Signals the group in the foreground of a command.
     pub(super) async fn signal(&self, number: u8, root: i32) {
-        self.ask(What::Signal { number, root }).await;
+        self.ask(OrderKind::Signal { number, root }).await;
     }
 
     /// Gives a command's terminal another size, some time soon.
     pub(super) fn resize(&self, rows: u16, columns: u16, root: i32) {
         let (done, _) = oneshot::channel();
-        let _ = self.orders.try_send(Order { what: What::Size { rows, columns, root }, done });
+        let _ = self.orders.try_send(Order { kind: OrderKind::Size { rows, columns, root }, done });
     }
 
-    /// Returns when the command's first process is no more.
+    /// Returns when the command's first process has ended.
     pub(super) async fn outlive(&self, root: impl Fn() -> i32) {
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
             let root = root();
-            if root != 0 && self.ask(What::Alive { root }).await == Some(*b"gone") {
+            if root != 0 && self.ask(OrderKind::Alive { root }).await == Some(*b"gone") {
                 return;
             }
         }
     }
 
-    /// Waits until what was left behind so far is gone, but not for ever: a new command must not be taken for a part of it.
+    /// Waits, at most [`SETTLE_PATIENCE`], until leftover processes are gone: a new command must not be taken
+    /// for one of them.
     pub(super) async fn settle(&self) {
-        let _ = tokio::time::timeout(SETTLE_PATIENCE, self.ask(What::Alive { root: 1 })).await;
+        let _ = tokio::time::timeout(SETTLE_PATIENCE, self.ask(OrderKind::Alive { root: 1 })).await;
     }
 
-    /// Gives an order and waits for the answer; a clerk that is gone has no container left either.
-    async fn ask(&self, what: What) -> Option<[u8; 4]> {
+    /// Sends an order and waits for the reply; `None` when the container has ended.
+    async fn ask(&self, kind: OrderKind) -> Option<[u8; 4]> {
         let (done, finished) = oneshot::channel();
-        self.orders.send(Order { what, done }).await.ok()?;
+        self.orders.send(Order { kind, done }).await.ok()?;
         finished.await.ok()
     }
 }
@@ -173,7 +178,7 @@ fn lock(marks: &Mutex<Marks>) -> std::sync::MutexGuard<'_, Marks> {
     marks.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The layer a line of the greeting tells of.
+/// The layer that a line of the handshake reports.
 fn layer(line: &str) -> Option<Layer> {
     let (name, value) = line.split_once(' ')?;
     let number = value.trim().parse::<u64>().ok();
@@ -189,7 +194,8 @@ fn layer(line: &str) -> Option<Layer> {
     }
 }
 
-struct Talk<R> {
+/// The task that writes orders to process 1 and reads its replies.
+struct OrderLoop<R> {
     marks: Arc<Mutex<Marks>>,
     /// The container ends when this is dropped.
     process: SandboxProcess,
@@ -197,20 +203,20 @@ struct Talk<R> {
     waiting: mpsc::Receiver<Order>,
 }
 
-impl<R: tokio::io::AsyncBufRead + Unpin> Talk<R> {
+impl<R: tokio::io::AsyncBufRead + Unpin> OrderLoop<R> {
     async fn serve(mut self) {
-        while let Some(Order { what, done }) = self.waiting.recv().await {
-            let line = match what {
-                What::Sweep { mark, root } => lock(&self.marks).order(mark, root),
-                What::Alive { root } => format!("alive {root}"),
-                What::Signal { number, root } => format!("signal {number} {root}"),
-                What::Size { rows, columns, root } => format!("size {rows} {columns} {root}"),
+        while let Some(Order { kind, done }) = self.waiting.recv().await {
+            let line = match kind {
+                OrderKind::Sweep { mark, root } => lock(&self.marks).order(mark, root),
+                OrderKind::Alive { root } => format!("alive {root}"),
+                OrderKind::Signal { number, root } => format!("signal {number} {root}"),
+                OrderKind::Size { rows, columns, root } => format!("size {rows} {columns} {root}"),
             };
             let Some(stdin) = &mut self.process.stdin else { return };
             if stdin.write_all(format!("{line}\n").as_bytes()).await.is_err() {
                 return;
             }
-            // Every order is answered with four letters and a newline.
+            // The reply to every order is four letters and a newline.
             let mut answer = [0; 5];
             if self.stdout.read_exact(&mut answer).await.is_err() {
                 return;

@@ -1,6 +1,7 @@
-//! What a container was started with and cannot be given again. Its masks and guards are mounts, and a mount goes away when,
-//! on the host, something else takes the place of what it covers: an editor that saves a file under its name is enough. The
-//! `process` sandbox puts them on again for every command; here the next command is refused.
+//! What a container was started with and cannot be given again. Its masks and guards are mounts, and a mount
+//! goes away when, on the host, something else takes the place of what it covers: an editor that saves a file
+//! under its name is enough. The `process` sandbox puts them on again for every command; here the next
+//! command is refused.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,7 +37,7 @@ enum Was {
     Nothing,
     /// Held open: the number of a file that is gone would be given to the next one.
     Here(OwnedFd),
-    /// In a folder that this user cannot enter, such as somebody else's home folder.
+    /// In a folder that this user cannot enter, such as another user's home folder.
     Closed,
 }
 

@@ -1,9 +1,11 @@
-//! The `docker` and `podman` sandboxes: one container for each sandbox, driven through the engine's command line.
+//! The `docker` and `podman` sandboxes: one container for each sandbox, driven through the engine's command
+//! line.
 //!
-//! The engine's client runs under our own launcher like any other program, so starting, draining and stopping it is the
-//! path all backends share. Process 1 of the container lives on the client's input: when the runtime goes, however it
-//! goes, the client does, the input ends, and the engine removes the container. Commands enter with the client's `exec`
-//! and tell with a first line of their own whether they start; what they leave behind is killed by process 1.
+//! The engine's client runs under our own launcher like any other program, so starting, draining and stopping
+//! it is the path all backends share. Process 1 of the container lives on the client's input: when the
+//! runtime goes, however it goes, the client does, the input ends, and the engine removes the container.
+//! Commands enter with the client's `exec` and tell with a first line of their own whether they start; what
+//! they leave behind is killed by process 1.
 
 mod arguments;
 mod clerk;
@@ -27,7 +29,7 @@ use self::covered::{As, Covered};
 use self::entered::Entered;
 use self::running::Running;
 use super::exec::{self, Each, Finish};
-use super::shared::{FILE_PATIENCE, Seat, ignore, look_up};
+use super::shared::{FILE_PATIENCE, LauncherHandle, ignore, look_up};
 use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
@@ -35,7 +37,7 @@ use crate::layer::guard::{Guards, unprotected};
 use crate::layer::home::{self, AtHome};
 use crate::layer::identity::{HOME, NAME};
 use crate::layer::view::PRIVATE_WORKSPACE;
-use crate::policy::{EnvPolicy, Layer, Policy};
+use crate::policy::{EnvPolicy, Layer, SandboxPolicy};
 use crate::sys;
 
 const INIT: &str = include_str!("init.sh");
@@ -45,8 +47,8 @@ const WRITE: &str = include_str!("write.sh");
 
 /// How long a container may take to end by itself.
 const END_PATIENCE: Duration = Duration::from_secs(3);
-/// How many milliseconds an engine without a daemon may take to clear up after a container or a command: the processes
-/// that do it are descendants of its client.
+/// How many milliseconds an engine without a daemon may take to clear up after a container or a command: the
+/// processes that do it are descendants of its client.
 const GRACE: u64 = 5_000;
 /// What the engine's client finds of the caller's environment.
 const CLIENT_VARIABLES: [&str; 10] = [
@@ -78,7 +80,8 @@ impl Engine {
     }
 }
 
-/// A sandbox in a container of Docker or Podman. The image needs `sh` and the usual small tools, nothing of ours.
+/// A sandbox in a container of Docker or Podman. The image needs `sh` and the usual small tools, nothing of
+/// ours.
 #[derive(Debug, Clone)]
 pub struct EngineSandbox {
     inner: Arc<Inner>,
@@ -88,10 +91,10 @@ pub struct EngineSandbox {
 struct Inner {
     engine: Engine,
     /// Where the client runs.
-    client: Seat,
+    client: LauncherHandle,
     /// The container.
     name: String,
-    policy: Policy,
+    policy: SandboxPolicy,
     workspace: PathBuf,
     layers: Vec<String>,
     clerk: Clerk,
@@ -102,28 +105,28 @@ struct Inner {
 
 impl EngineSandbox {
     /// Starts a container of the policy's image with Docker.
-    pub async fn docker(policy: Policy) -> Result<Self, ToolError> {
+    pub async fn docker(policy: SandboxPolicy) -> Result<Self, ToolError> {
         Self::open(Engine::Docker, policy).await
     }
 
     /// Starts a container of the policy's image with Podman.
-    pub async fn podman(policy: Policy) -> Result<Self, ToolError> {
+    pub async fn podman(policy: SandboxPolicy) -> Result<Self, ToolError> {
         Self::open(Engine::Podman, policy).await
     }
 
-    async fn open(engine: Engine, policy: Policy) -> Result<Self, ToolError> {
+    async fn open(engine: Engine, policy: SandboxPolicy) -> Result<Self, ToolError> {
         policy.check()?;
         let AtHome { mut policy, later } = home::resolve(&policy, look_up)?;
         let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
         let write = policy.write.iter().map(|path| super::shared::exists(path)).collect::<Result<_, _>>()?;
         let pass = CLIENT_VARIABLES.map(str::to_owned).to_vec();
-        let host = Policy {
+        let host = SandboxPolicy {
             workspace: Some(folder.clone().unwrap_or_else(|| PathBuf::from("/"))),
             read_only: folder.is_none() || policy.read_only,
             write,
             protect: policy.protect.clone(),
             env: EnvPolicy { pass, ..EnvPolicy::default() },
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         let at = host.workspace.clone().unwrap_or_default();
         let setup = Setup {
@@ -133,8 +136,8 @@ impl EngineSandbox {
             later: Vec::new(),
             without: Vec::new(),
         };
-        let client = Seat {
-            session: Arc::new(Seat::start(setup).await?),
+        let client = LauncherHandle {
+            session: Arc::new(LauncherHandle::start(setup).await?),
             home: std::env::var("HOME").unwrap_or_else(|_| "/".to_owned()),
             user: sys::effective_ids().0.to_string(),
             layers: Vec::new(),
@@ -161,7 +164,7 @@ impl EngineSandbox {
 
     /// What of the host's folders the container masks and protects.
     fn covered(
-        policy: &Policy,
+        policy: &SandboxPolicy,
         later: Vec<PathBuf>,
         workspace: &Path,
         guards: &Guards,
@@ -180,8 +183,9 @@ impl EngineSandbox {
     }
 }
 
-/// A policy that does not say what it requires gets what a container can give; one that does gets that or nothing.
-fn require(policy: &Policy, layers: &[Layer]) -> Result<(), ToolError> {
+/// A policy that does not say what it requires gets what a container can give; one that does gets that or
+/// nothing.
+fn require(policy: &SandboxPolicy, layers: &[Layer]) -> Result<(), ToolError> {
     let said = policy.require != Layer::DEFAULT_REQUIRED;
     let ordinary = |layer: &&Layer| said || !matches!(layer, Layer::UserNamespace);
     match policy.require.iter().filter(ordinary).find(|layer| !layers.contains(layer)) {
@@ -279,8 +283,8 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// The container ends with its input. One that does not, because what runs in it keeps its first process busy, is
-    /// removed.
+    /// The container ends with its input. One that does not, because what runs in it keeps its first process
+    /// busy, is removed.
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let words = self.client_words(["rm", "--force", &self.name]);

@@ -1,4 +1,5 @@
-//! Long-lived processes in a container: the client's streams, with the entering script's first line taken out.
+//! Long-lived processes in a container: the client's streams, with the entering script's first line taken
+//! out.
 
 use std::io::Cursor;
 use std::sync::Arc;

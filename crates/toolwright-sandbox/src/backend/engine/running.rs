@@ -17,13 +17,13 @@ pub(super) const SWEEP: &str = include_str!("sweep.sh");
 
 /// How long the end of what a command left behind is waited for.
 const SWEEP_PATIENCE: Duration = Duration::from_millis(450);
-/// How long it is waited for when nobody waits for the command any more.
+/// How long to wait for it after the caller has dropped the command.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// When a command that may not have started yet is looked for again.
 const SECOND_LOOKS: [Duration; 3] =
     [Duration::from_millis(150), Duration::from_millis(800), Duration::from_secs(3)];
 
-/// A command on its way through the container. Dropping it kills what there is of the command.
+/// A command on its way through the container. Dropping it kills the command.
 pub(super) struct Running {
     pub(super) inner: Arc<Inner>,
     pub(super) mark: u64,
@@ -51,7 +51,8 @@ impl Running {
         self.root.store(pid, Ordering::Release);
     }
 
-    /// Has a command end with its first process: the client listens for as long as anybody holds the output.
+    /// Ends a command with its first process: the client reads for as long as any process holds the output
+    /// open.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
         let clear = async {
             self.inner.clerk.outlive(|| self.root()).await;
@@ -65,7 +66,7 @@ impl Running {
         }
     }
 
-    /// Kills what is left and waits until it is gone, but not for ever.
+    /// Kills leftover processes and waits, for a bounded time, until they are gone.
     pub(super) async fn end(mut self) {
         self.swept = true;
         self.inner.clerk.end(self.mark);

@@ -131,7 +131,8 @@ pub(super) fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<()> {
     if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Calls through entries that filters forget: the 32-bit one and x32. Each in a child, since the right answer is death.
+/// Calls through entries that filters forget: the 32-bit one and x32. Each in a child, since the right answer
+/// is death.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn other_entries() -> Vec<(String, io::Result<()>)> {
     let x32 = in_child("x32 socket", || {

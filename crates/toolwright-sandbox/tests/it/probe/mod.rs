@@ -1,7 +1,8 @@
-//! The attacker: runs inside a sandbox and tries one thing. Ends with `BLOCKED` and the reason, or `ESCAPED` and how.
+//! The attacker: runs inside a sandbox and tries one thing. Ends with `BLOCKED` and the reason, or `ESCAPED`
+//! and how.
 //!
-//! Each probe is its own row with the id of the case it belongs to. A probe must be able to succeed: what it tries works
-//! on the host, or did in some sandbox before it was fixed.
+//! Each probe is its own row with the id of the case it belongs to. A probe must be able to succeed: what it
+//! tries works on the host, or did in some sandbox before it was fixed.
 
 mod attempts;
 mod files;

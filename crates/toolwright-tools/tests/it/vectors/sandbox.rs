@@ -9,7 +9,7 @@ use toolwright_core::{
     ErrorKind, ExecRequest, MAX_READ_FILE, Preparation, RunScope, Sandbox, ToolError, Toolset,
 };
 use toolwright_runtime::Run;
-use toolwright_sandbox::Policy;
+use toolwright_sandbox::SandboxPolicy;
 use toolwright_testkit::vectors::Tally;
 
 use super::{Vector, finish, to_run};
@@ -25,7 +25,7 @@ cases![
 ];
 
 async fn sandbox(backend: Backend) -> Arc<dyn Sandbox> {
-    backend.open(Policy::private()).await
+    backend.open(SandboxPolicy::private()).await
 }
 
 /// What the exceptions of Inspect are here.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::{BoxFuture, ModelError, ModelErrorKind, ToolDef, ToolError, ToolSpec, Toolset};
-use toolwright_expr::{Limits, Program, Value};
+use toolwright_expr::{EvalLimits, Program, Value};
 use toolwright_prompted::{
     Completer, Completion, CompletionRequest, Mode, Next, PromptError, PromptMessage, PromptTool, Reading,
     Request, ToolUser, Transport, Verbosity, check, convert, extract, from_messages_api, inject_error,
@@ -198,7 +198,7 @@ fn python(json: &Json) -> Value {
     let items = || json["items"].as_array().into_iter().flatten().map(python).collect::<Vec<_>>();
     let run = |code: &str| {
         let made = Program::compile(code)
-            .and_then(|program| program.evaluate(&[("x", Value::list(items()))], &Limits::default()));
+            .and_then(|program| program.evaluate(&[("x", Value::list(items()))], &EvalLimits::default()));
         made.unwrap_or(Value::None)
     };
     match (json, json["__py__"].as_str()) {
@@ -242,7 +242,7 @@ fn judge_convert(id: &str, vector: &Json, tally: &mut Tally) {
 /// A value as text in which sets are in order.
 fn shown(value: &Value) -> String {
     let sorted = Program::compile("sorted(x)")
-        .and_then(|program| program.evaluate(&[("x", value.clone())], &Limits::default()));
+        .and_then(|program| program.evaluate(&[("x", value.clone())], &EvalLimits::default()));
     match sorted {
         Ok(sorted) if matches!(value.type_name(), "set" | "frozenset") => format!("{sorted:?}"),
         _ => format!("{value:?}"),
@@ -252,7 +252,7 @@ fn shown(value: &Value) -> String {
 fn judge_extract(id: &str, vector: &Json, tally: &mut Tally) {
     let pair = |(name, value): &(String, String)| json!({"__py__": "tuple", "items": [name, value]});
     let got = match extract(vector["input"]["completion"].as_str().unwrap_or_default()) {
-        Reading::Words => json!({"status": true, "invokes": []}),
+        Reading::Text => json!({"status": true, "invokes": []}),
         Reading::Mistake(reason) => json!({"status": false, "reason": reason}),
         Reading::Calls { prefix, invokes } => {
             let invokes: Vec<_> = invokes

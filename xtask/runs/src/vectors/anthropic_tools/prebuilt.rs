@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use toolwright_core::{BoxFuture, Secret, ToolDef, ToolError};
 use toolwright_data::{
     Brave, Database, Elasticsearch, Embedder, Embedding, Pages, Pinecone, Search as _, SearchResult,
-    VectorSearch, VectorStore, Wikipedia, Words, chunks, format_search_results, read_documents,
+    VectorSearch, VectorStore, Wikipedia, WordTokenizer, chunks, format_search_results, read_documents,
 };
 use toolwright_prompted::PromptTool;
 use toolwright_testkit::server::{Reply, Request, Server};
@@ -281,7 +281,7 @@ fn chunk(input: &Json) -> Outcome {
     if let Some(text) = input["text"].as_str() {
         let size = number(input, "tokens_per_chunk")?;
         let stride = number(input, "stride").unwrap_or(size);
-        return Some(Ok(chunks(&Words, text, size, stride).into()));
+        return Some(Ok(chunks(&WordTokenizer, text, size, stride).into()));
     }
     let folder = std::env::temp_dir().join(format!("toolwright-vectors-{}", std::process::id()));
     let name = input["input_file"].as_str().unwrap_or("documents.jsonl");

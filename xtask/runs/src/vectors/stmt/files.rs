@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::{Sandbox, ToolOutput};
 use toolwright_lang::load;
-use toolwright_sandbox::{LocalSandbox, Policy};
+use toolwright_sandbox::{LocalSandbox, SandboxPolicy};
 
 use super::{Verdict, describe, host, outcome_matches, source};
 
@@ -20,7 +20,7 @@ pub(super) async fn run(vector: &Json, files: &Files) -> Verdict {
     let broken = |error: &dyn std::fmt::Display| (describe(expect), format!("the test is broken: {error}"));
     let folder = tempfile::tempdir().map_err(|error| broken(&error))?;
     lay_out(folder.path(), files).map_err(|error| broken(&error))?;
-    let policy = Policy { workspace: Some(folder.path().to_owned()), ..Policy::private() };
+    let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
     let sandbox = LocalSandbox::open(policy).await.map_err(|error| broken(&error))?;
     let loaded =
         load(source(vector), &host()).map_err(|problems| (describe(expect), format!("load: {problems}")))?;
@@ -56,7 +56,7 @@ pub(super) fn needed(vector: &Json) -> bool {
 
 /// A sandbox without files.
 pub(super) async fn empty() -> Result<Arc<dyn Sandbox>, String> {
-    let sandbox = LocalSandbox::open(Policy::private()).await.map_err(|error| error.to_string())?;
+    let sandbox = LocalSandbox::open(SandboxPolicy::private()).await.map_err(|error| error.to_string())?;
     Ok(Arc::new(sandbox))
 }
 

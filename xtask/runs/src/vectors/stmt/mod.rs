@@ -15,7 +15,7 @@ use toolwright_core::{
     CallInfo, CallNote, Invocation, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput, Usage,
     text as words,
 };
-use toolwright_expr::{Limits, Program, Value};
+use toolwright_expr::{EvalLimits, Program, Value};
 use toolwright_lang::{
     CLI_TOOL, Cli, ExtractJson, Loaded, Source, cache_key, class_of, format_arguments, load, raised,
     split_type_parameters,
@@ -357,7 +357,7 @@ fn util(vector: &Json) -> Verdict {
         "format_as_yaml" => {
             let scope = [("value", from_tagged(argument(0))), ("trim", from_tagged(argument(1)))];
             let program = Program::compile("str(as_yaml(value, trim))");
-            let value = program.and_then(|program| program.evaluate(&scope, &Limits::default()));
+            let value = program.and_then(|program| program.evaluate(&scope, &EvalLimits::default()));
             value.map_or_else(|error| json!(error.to_string()), |value| json!(value.to_string()))
         }
         other => json!(format!("no helper `{other}`")),

@@ -1,74 +1,22 @@
-//! The words of MCP: revisions, methods, and the shapes of what crosses the wire.
-//!
-//! Two eras share them. Up to 2025-11-25 a session begins with `initialize`; from 2026-07-28 on every request carries
-//! its revision and the client's capabilities in `_meta`, and every result says what type it has.
+//! `tools/*`: definitions, calls and their results.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolwright_core::{Annotations, ToolSpec};
 
-/// The revisions that begin with `initialize`, oldest first.
-pub const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-
-/// The newest revision that begins with `initialize`.
-pub const LATEST_SESSION_VERSION: &str = "2025-11-25";
-
-/// The revision without sessions.
-pub const STATELESS_VERSION: &str = "2026-07-28";
-
-pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-pub(crate) const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
-pub(crate) const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(crate) const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
-/// The least important log messages a request wants.
-pub(crate) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
-/// Which stream a notification belongs to.
-pub(crate) const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
-/// The name of the tasks extension.
-pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-/// The key of a parameter's schema that names the header its value is repeated in.
-pub(crate) const PARAMETER_HEADER: &str = "x-mcp-header";
-/// Facts beside the content, which MCP has no place for.
-pub(crate) const METADATA_KEY: &str = "toolwright/metadata";
-/// Where a text comes from, which MCP has no place for.
-pub(crate) const CITATIONS_KEY: &str = "toolwright/citations";
-
-/// Who speaks: the name and version a client or server gives itself. It is not verified by anything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Implementation {
-    /// The name.
-    #[serde(default, deserialize_with = "or_default")]
-    pub name: String,
-    /// The version.
-    #[serde(default, deserialize_with = "or_default")]
-    pub version: String,
-    /// A name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-}
-
-impl Implementation {
-    /// A name and a version.
-    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Implementation { name: name.into(), version: version.into(), title: None }
-    }
-
-    /// This library.
-    pub(crate) fn ours() -> Self {
-        Implementation::new("toolwright", env!("CARGO_PKG_VERSION"))
-    }
-}
+use super::{CacheHint, ContentBlock, Round, TaskMetadata};
+use crate::jsonrpc::{INVALID_PARAMS, RpcError};
 
 /// A tool as a server lists it. Schemas are kept whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolDefinition {
-    /// The name to call it by.
+    /// The name by which it is called.
     pub name: String,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// A description for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of the arguments.
@@ -76,18 +24,18 @@ pub struct ToolDefinition {
     /// JSON Schema of the structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What the server says of the tool's effects; nobody checks it.
+    /// The tool's effects, as the server claims them; nothing verifies that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Hints>,
-    /// Pictures of it, for clients that show tools to people.
+    /// Icons, for clients that show tools to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Value>,
-    /// What the server says for programs that know it.
+    /// Data for programs that know it.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
 
-/// What a server says of a tool's effects.
+/// The effects of a tool, as a server claims them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hints {
@@ -133,7 +81,7 @@ impl From<&Hints> for Annotations {
 }
 
 impl ToolDefinition {
-    /// What a server tells of one of our tools. A result that is not an object is wrapped as `{"result": ...}`, because
+    /// Describes one of our tools. A result that is not an object is wrapped as `{"result": ...}`, because
     /// structured results are objects in every revision with sessions.
     pub fn of(spec: &ToolSpec) -> Self {
         ToolDefinition {
@@ -149,14 +97,14 @@ impl ToolDefinition {
     }
 }
 
-/// MCP wants `type: object` said at the root.
+/// MCP requires `type: object` at the root.
 fn object_schema(schema: &Value) -> Value {
     match schema {
         Value::Object(members) if members.contains_key("type") => schema.clone(),
         Value::Object(members) => {
-            let mut said = Map::from_iter([("type".to_owned(), json!("object"))]);
-            said.extend(members.clone());
-            said.into()
+            let mut typed = Map::from_iter([("type".to_owned(), json!("object"))]);
+            typed.extend(members.clone());
+            typed.into()
         }
         _ => json!({"type": "object"}),
     }
@@ -187,51 +135,112 @@ pub(crate) fn wrapped_schema(schema: &Value) -> Value {
     outer
 }
 
-/// The answer to `initialize`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InitializeResult {
-    pub(crate) protocol_version: String,
-    #[serde(default)]
-    pub(crate) capabilities: Value,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(crate) server_info: Implementation,
-    #[serde(default)]
-    pub(crate) instructions: Option<String>,
+/// Whether a tool is run as a task (2025-11-25).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TaskMode {
+    Required,
+    Optional,
+    Forbidden,
 }
 
-/// The answer to `server/discover`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DiscoverResult {
-    pub(crate) supported_versions: Vec<String>,
-    #[serde(default)]
-    pub(crate) capabilities: Value,
-    #[serde(default)]
-    pub(crate) instructions: Option<String>,
-    #[serde(default, rename = "_meta")]
-    pub(crate) meta: Value,
+impl TaskMode {
+    /// The mode that a listed tool names.
+    pub(crate) fn of(tool: &Value) -> Option<Self> {
+        TaskMode::deserialize(tool.get("execution")?.get("taskSupport")?).ok()
+    }
 }
 
-/// The answer to `tools/call`.
-#[derive(Debug, Deserialize)]
+/// The answer to `tools/list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListToolsResult {
+    pub(crate) tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+    #[serde(flatten)]
+    pub(crate) cache: Option<CacheHint>,
+}
+
+/// `tools/call`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(crate) struct CallParams {
+    pub(crate) name: String,
+    /// An object, as large as a message may be.
+    pub(crate) arguments: Value,
+    /// Asks for a task in place of a result (2025-11-25).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<TaskMetadata>,
+    #[serde(flatten)]
+    pub(crate) round: Round,
+}
+
+impl CallParams {
+    /// Reads the parameters member by member: the arguments are moved, however many values they hold.
+    pub(crate) fn read(mut params: Map<String, Value>) -> Result<Self, RpcError> {
+        let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let Some(Value::String(name)) = params.remove("name") else {
+            return Err(invalid("`name` is missing"));
+        };
+        let arguments = match params.remove("arguments") {
+            None | Some(Value::Null) => Value::Object(Map::new()),
+            Some(arguments @ Value::Object(_)) => arguments,
+            Some(_) => return Err(invalid("`arguments` must be an object")),
+        };
+        Ok(CallParams { name, arguments, task: None, round: Round::take(&mut params)? })
+    }
+}
+
+/// The answer to `tools/call`. `_meta` stands in the envelope of every result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CallResult {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(crate) content: Vec<Value>,
-    #[serde(default)]
-    pub(crate) structured_content: Option<Value>,
-    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) content: Vec<ContentBlock>,
     pub(crate) is_error: bool,
-    #[serde(default)]
-    pub(crate) result_type: Option<String>,
-    #[serde(default, rename = "_meta", deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) structured_content: Option<Value>,
+}
+
+/// The answer of a server to `tools/call`, as our client reads it. Its blocks are read one by one.
+#[derive(Debug, Default)]
+pub(crate) struct CallAnswer {
+    pub(crate) content: Vec<Value>,
+    pub(crate) structured_content: Option<Value>,
+    pub(crate) is_error: bool,
+    /// What the answer is, when it is not a result; kept as it came, for messages.
+    pub(crate) other_type: Option<String>,
     pub(crate) meta: Map<String, Value>,
 }
 
-/// Reads `null` as if it were not there: many languages write what is not set so.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
+impl CallAnswer {
+    /// Reads an answer. Members are moved, so that a large result is not walked through once more.
+    pub(crate) fn read(answer: Value) -> Result<Self, String> {
+        let Value::Object(mut members) = answer else { return Err("it is not an object".to_owned()) };
+        let mut member = |key: &str| members.remove(key).filter(|value| !value.is_null());
+        Ok(CallAnswer {
+            content: match member("content") {
+                None => Vec::new(),
+                Some(Value::Array(blocks)) => blocks,
+                Some(_) => return Err("`content` is not a list".to_owned()),
+            },
+            structured_content: member("structuredContent"),
+            is_error: match member("isError") {
+                None => false,
+                Some(Value::Bool(is_error)) => is_error,
+                Some(_) => return Err("`isError` is not a boolean".to_owned()),
+            },
+            other_type: match member("resultType") {
+                None => None,
+                Some(Value::String(kind)) => Some(kind).filter(|kind| kind != "complete"),
+                Some(_) => return Err("`resultType` is not a string".to_owned()),
+            },
+            meta: match member("_meta") {
+                None => Map::new(),
+                Some(Value::Object(meta)) => meta,
+                Some(_) => return Err("`_meta` is not an object".to_owned()),
+            },
+        })
+    }
 }
 
 #[cfg(test)]
@@ -239,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_schema_that_is_no_object_is_wrapped_with_its_references_intact() {
+    fn result_schema_of_another_type_is_wrapped_with_its_references_intact() {
         let mut spec = ToolSpec::new("points", "Points.");
         spec.output_schema = Some(json!({
             "type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {"type": "integer"}}
@@ -256,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_survives_the_wire() {
+    fn definition_survives_the_wire() {
         let mut spec = ToolSpec::new("rm", "Removes.");
         spec.annotations = Annotations { destructive: Some(true), ..Annotations::default() };
         let definition = ToolDefinition::of(&spec);

@@ -1,8 +1,8 @@
-//! What a client sends to a server and nobody else may read: a server that repeats it, as gateways do in their errors, does
-//! not make us repeat it to a model, a log or a transcript.
+//! Removes secrets that a client sent to a server from what comes back: gateways repeat them in errors, and
+//! they must not reach a model, a log or a transcript.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +11,7 @@ use toolwright_core::Secret;
 use toolwright_net::reqwest::Url;
 
 use crate::jsonrpc::{Message, RpcError};
+use crate::sync::lock;
 
 /// Values shorter than this are too common to look for.
 const SHORTEST: usize = 6;
@@ -21,7 +22,8 @@ const TOKENS: usize = 8;
 /// What stands in place of a secret.
 const SHOWN: &str = "[secret]";
 
-/// The names of headers and of parts of a query that hold credentials have a word that ends so (`apikey`, `X-Session-Token`)...
+/// The names of headers and of parts of a query that hold credentials have a word that ends so (`apikey`,
+/// `X-Session-Token`)...
 const ENDINGS: [&str; 7] = ["key", "token", "secret", "password", "cookie", "credential", "signature"];
 
 /// ...or that is one of these.
@@ -46,38 +48,39 @@ const WORDS: [&str; 16] = [
 
 /// The secrets that one server was sent.
 #[derive(Default)]
-pub(crate) struct Hidden {
-    /// Credentials, which are hidden wherever they come back. The longest are first, so that none is hidden in part.
+pub(crate) struct SecretScrubber {
+    /// Credentials, which are hidden wherever they come back. The longest are first, so that none is hidden
+    /// in part.
     credentials: Vec<Secret>,
-    /// Everything that was sent in headers and in the address. It may be a word that is common in results, such as the name of
-    /// a project, so it is hidden in errors alone.
+    /// Everything that was sent in headers and in the address. It may be a word that is common in results,
+    /// such as the name of a project, so it is hidden in errors alone.
     values: Vec<Secret>,
     tokens: Mutex<Vec<Secret>>,
 }
 
-impl Hidden {
+impl SecretScrubber {
     pub(crate) fn new(url: &Url, headers: &[(String, Secret)]) -> Self {
-        let mut hidden = Hidden::default();
+        let mut scrubber = SecretScrubber::default();
         for (name, value) in headers {
-            hidden.add(name, value.expose());
+            scrubber.add(name, value.expose());
             // `Bearer` or `Basic`, and then what counts.
             if let Some((_, bare)) = value.expose().trim().split_once(' ') {
-                hidden.add(name, bare.trim());
+                scrubber.add(name, bare.trim());
             }
         }
-        hidden.add_person(url.username(), url.password().unwrap_or_default());
+        scrubber.add_person(url.username(), url.password().unwrap_or_default());
         for pair in url.query().unwrap_or_default().split('&') {
             // What has no name may be a token, and may be a word such as `readonly`.
             let (name, value) = pair.split_once('=').unwrap_or(("", pair));
-            hidden.add(name, value);
+            scrubber.add(name, value);
         }
         for (name, value) in url.query_pairs() {
-            hidden.add(&name, &value);
+            scrubber.add(&name, &value);
         }
-        for list in [&mut hidden.credentials, &mut hidden.values] {
+        for list in [&mut scrubber.credentials, &mut scrubber.values] {
             list.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         }
-        hidden
+        scrubber
     }
 
     fn add(&mut self, name: &str, value: &str) {
@@ -90,8 +93,8 @@ impl Hidden {
         self.values.push(Secret::new(value));
     }
 
-    /// Who we are in the address: as it stands there, as it is meant, and as it is sent. A name alone is a token; one beside a
-    /// password may be any word.
+    /// Who we are in the address: as it stands there, as it is meant, and as it is sent. A name alone is a
+    /// token; one beside a password may be any word.
     fn add_person(&mut self, name: &str, password: &str) {
         let what = if password.is_empty() { "token" } else { "" };
         let (clear_name, clear_password) = (decoded(name), decoded(password));
@@ -118,7 +121,7 @@ impl Hidden {
     }
 
     fn tokens(&self) -> MutexGuard<'_, Vec<Secret>> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tokens)
     }
 
     /// The words of an error without what must not be read.
@@ -145,8 +148,8 @@ impl Hidden {
     }
 }
 
-/// Whether what has this name is a credential. A part of a word is none (`keyspace`, `assignee`), and `auth` says what a value is
-/// only as the last word (`X-Auth-Provider`).
+/// Whether what has this name is a credential. A part of a word does not count (`keyspace`, `assignee`),
+/// and `auth` counts only as the last word (`X-Auth-Provider`).
 fn holds_credentials(name: &str) -> bool {
     let mut spaced = String::new();
     let mut small = false;
@@ -223,13 +226,16 @@ mod tests {
             ("X-Project".to_owned(), Secret::new("toolwright")),
             ("X-Key".to_owned(), Secret::new("1")),
         ];
-        let hidden = Hidden::new(&url, &headers);
-        hidden.sent(&Secret::new("token-of-oauth"));
+        let scrubber = SecretScrubber::new(&url, &headers);
+        scrubber.sent(&Secret::new("token-of-oauth"));
         let said = "toolwright: Bearer sk-12345678, sk-12345678 hunter22 k%2Dquery k-query token-of-oauth 1";
-        assert_eq!(hidden.words(said), "[secret]: [secret], [secret] [secret] [secret] [secret] [secret] 1");
+        assert_eq!(
+            scrubber.words(said),
+            "[secret]: [secret], [secret] [secret] [secret] [secret] [secret] 1"
+        );
         let result = json!({"a": [said], "sk-12345678": {"b": "toolwright"}});
         let mut message = Message::Response { id: Id::Number(1), outcome: Ok(result) };
-        hidden.message(&mut message);
+        scrubber.message(&mut message);
         let clean = "toolwright: [secret], [secret] [secret] [secret] [secret] [secret] 1";
         let wanted = json!({"a": [clean], "[secret]": {"b": "toolwright"}});
         assert_eq!(message, Message::Response { id: Id::Number(1), outcome: Ok(wanted) });
@@ -239,9 +245,9 @@ mod tests {
     fn result(url: &str, headers: &[(&str, &str)], said: &str) -> String {
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
-        let hidden = Hidden::new(&Url::parse(url).unwrap(), &headers);
+        let scrubber = SecretScrubber::new(&Url::parse(url).unwrap(), &headers);
         let mut message = Message::Response { id: Id::Number(1), outcome: Ok(said.into()) };
-        hidden.message(&mut message);
+        scrubber.message(&mut message);
         let Message::Response { outcome: Ok(Value::String(left)), .. } = message else {
             panic!("{message:?}")
         };
@@ -258,8 +264,8 @@ mod tests {
         let said = "k-111111 b-222222 s-333333";
         assert_eq!(result("https://a.example/", &several, said), "[secret] [secret] [secret]");
         // Nobody knows what it is, so it is hidden in errors.
-        let hidden = Hidden::new(&Url::parse("https://a.example/?sk-12345678").unwrap(), &[]);
-        assert_eq!(hidden.words("no sk-12345678"), "no [secret]");
+        let scrubber = SecretScrubber::new(&Url::parse("https://a.example/?sk-12345678").unwrap(), &[]);
+        assert_eq!(scrubber.words("no sk-12345678"), "no [secret]");
     }
 
     #[test]

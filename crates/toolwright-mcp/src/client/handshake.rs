@@ -1,25 +1,28 @@
-//! The first words: which revision is spoken, and what the server says of itself.
+//! The handshake: which revision is used, and how the server describes itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolwright_core::{CancelToken, text};
 
 use super::Client;
-use super::connection::{Ask, Whose};
+use super::calls::Whose;
+use super::requests::Ask;
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
 use crate::protocol::{
-    DiscoverResult, Implementation, InitializeResult, LATEST_SESSION_VERSION, SERVER_INFO_KEY,
-    SESSION_VERSIONS, STATELESS_VERSION,
+    ClientNotification, ClientRequest, DiscoverResult, Empty, Implementation, InitializeParams,
+    InitializeResult, LATEST_SESSION_VERSION, ListenParams, SESSION_VERSIONS, STATELESS_VERSION,
+    SubscriptionFilter, server_info,
 };
 
-/// How long the stream for what a server says unasked may take to open before the session goes on without waiting.
+/// How long the stream for what a server says unasked may take to open before the session goes on without
+/// waiting.
 const LISTEN_TIME: Duration = Duration::from_secs(2);
 
-/// How long a server may take to answer whether it speaks the newest revision, before it is greeted in the older way. Some do
-/// not answer at all what they do not know.
+/// How long a server may take to answer whether it speaks the newest revision, before it is greeted in the
+/// older way. Some do not answer at all what they do not know.
 const DISCOVER_TIME: Duration = Duration::from_secs(10);
 
 /// How long a server that refused the newer transport may take to show that it speaks the older one.
@@ -29,25 +32,25 @@ const STREAM_TIME: Duration = Duration::from_secs(10);
 const LISTEN_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What a server said of itself.
+/// What was agreed with a server when the session began.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Greeting {
-    /// The revision that is spoken.
+pub struct SessionInfo {
+    /// The revision in use.
     pub version: String,
-    /// What the server calls itself.
+    /// The name and version that the server gives itself.
     pub server: Implementation,
-    /// What it says about how to use it.
+    /// The server's instructions for models.
     pub instructions: Option<String>,
-    /// What it can do.
+    /// The server's capabilities.
     pub capabilities: Value,
 }
 
 impl Client {
-    /// Begins the session. A process is asked in the older way first, which every server of that era answers; an
-    /// address in the newer one, where a refusal costs one round trip and nothing else.
-    pub(super) async fn greeted(mut self) -> Result<Client, McpError> {
+    /// Begins the session. A process is asked in the older way first, which every server of that era answers;
+    /// an address in the newer one, where a refusal costs one round trip and nothing else.
+    pub(super) async fn handshake(mut self) -> Result<Client, McpError> {
         let newer_first = self.connection.link().is_some_and(|link| !link.is_legacy());
-        let greeting = if newer_first {
+        let info = if newer_first {
             let (heard, time) = (self.connection.heard(), self.options.start_timeout);
             match self.discover((time / 2).min(DISCOVER_TIME)).await {
                 Err(error) if error.supports(STATELESS_VERSION) => self.discover(time).await,
@@ -74,9 +77,9 @@ impl Client {
                 other => other,
             }
         };
-        match greeting {
-            Ok(greeting) => {
-                self.greeting = greeting;
+        match info {
+            Ok(info) => {
+                self.info = info;
                 self.listen().await;
                 Ok(self)
             }
@@ -92,29 +95,29 @@ impl Client {
         }
     }
 
-    fn say_version(&self, version: Option<&str>) {
+    fn set_version(&self, version: Option<&str>) {
         if let Some(link) = self.connection.link() {
             link.set_version(version);
         }
     }
 
-    async fn initialize(&self) -> Result<Greeting, McpError> {
-        self.say_version(None);
-        let params = json!({
-            "protocolVersion": LATEST_SESSION_VERSION,
-            "capabilities": self.connection.capabilities(None),
-            "clientInfo": self.options.client_info
+    async fn initialize(&self) -> Result<SessionInfo, McpError> {
+        self.set_version(None);
+        let request = ClientRequest::Initialize(InitializeParams {
+            protocol_version: LATEST_SESSION_VERSION.to_owned(),
+            capabilities: self.connection.questions.capabilities(None),
+            client_info: self.options.client_info.clone(),
         });
-        let ask = Ask::new("initialize", params, self.options.start_timeout);
-        let greeting = read_initialize(self.connection.request(ask).await?)?;
-        self.say_version(Some(&greeting.version));
-        self.connection.notify("notifications/initialized", json!({}));
-        Ok(greeting)
+        let ask = Ask::new(&request, self.options.start_timeout);
+        let info = read_initialize(self.connection.request(ask).await?)?;
+        self.set_version(Some(&info.version));
+        self.connection.notify(&ClientNotification::Initialized(serde_json::Map::new()));
+        Ok(info)
     }
 
-    /// Begins a session at an address. One that takes no messages may be that of the stream of a server of 2024-11-05, as the
-    /// protocol's rules for older servers say.
-    async fn initialize_either_way(&self) -> Result<Greeting, McpError> {
+    /// Begins a session at an address. One that takes no messages may be that of the stream of a server of
+    /// 2024-11-05, as the protocol's rules for older servers say.
+    async fn initialize_either_way(&self) -> Result<SessionInfo, McpError> {
         let refused = match self.initialize().await {
             // It was refused by the status alone.
             Err(error) if error.kind() == McpErrorKind::Refused && error.code().is_none() => error,
@@ -128,19 +131,17 @@ impl Client {
         }
     }
 
-    async fn discover(&self, time: Duration) -> Result<Greeting, McpError> {
-        self.say_version(Some(STATELESS_VERSION));
-        let mut params = json!({});
-        self.say_who(&Whose::default(), &mut params);
-        let ask = Ask::new("server/discover", params, time);
-        read_discover(self.connection.request(ask).await?)
+    async fn discover(&self, time: Duration) -> Result<SessionInfo, McpError> {
+        self.set_version(Some(STATELESS_VERSION));
+        let request = ClientRequest::Discover(Empty {});
+        let meta = self.introduction(&Whose::default());
+        read_discover(self.connection.request(Ask { meta, ..Ask::new(&request, time) }).await?)
     }
 
-    /// Hears what the server says unasked, where that needs a stream of its own.
+    /// Listens for notifications, where that needs a stream of its own.
     async fn listen(&self) {
-        let stateless = self.greeting.version == STATELESS_VERSION;
-        let changes = self.greeting.capabilities.pointer("/tools/listChanged") == Some(&json!(true));
-        if !stateless {
+        let changes = self.info.capabilities.pointer("/tools/listChanged") == Some(&Value::Bool(true));
+        if !self.is_stateless() {
             if let Some(link) = self.connection.link().filter(|link| !link.is_legacy()) {
                 let opened = CancelToken::new();
                 tokio::spawn(link.clone().listen(Arc::downgrade(&self.connection), opened.clone()));
@@ -151,8 +152,9 @@ impl Client {
         if !changes {
             return;
         }
-        let mut params = json!({"notifications": {"toolsListChanged": true}});
-        self.say_who(&Whose::default(), &mut params);
+        let notifications = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
+        let request = ClientRequest::Listen(ListenParams { notifications });
+        let meta = self.introduction(&Whose::default());
         let (weak, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
         tokio::spawn(async move {
             // It is answered when the server ends it; nobody minds when it does not know it.
@@ -161,8 +163,9 @@ impl Client {
             loop {
                 let Some(connection) = weak.upgrade() else { return };
                 let since = Instant::now();
+                let ask = Ask { meta: meta.clone(), ..Ask::new(&request, forever) };
                 let ended = tokio::select! {
-                    ended = connection.request(Ask::new("subscriptions/listen", params.clone(), forever)) => ended,
+                    ended = connection.request(ask) => ended,
                     () = closed.cancelled() => return,
                 };
                 if ended.is_err_and(|error| error.kind() != McpErrorKind::Closed) {
@@ -189,15 +192,18 @@ fn is_newer(error: &McpError) -> bool {
     matches!(error.code(), Some(METHOD_NOT_FOUND | UNSUPPORTED_VERSION))
 }
 
-fn read_initialize(answer: Value) -> Result<Greeting, McpError> {
-    let answer: InitializeResult = serde_json::from_value(answer).map_err(|error| {
-        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
+fn read_initialize(answer: Value) -> Result<SessionInfo, McpError> {
+    let answer: InitializeResult<Value> = serde_json::from_value(answer).map_err(|error| {
+        McpError::new(McpErrorKind::Protocol, format!("its answer to `initialize` is malformed: {error}"))
     })?;
     if !SESSION_VERSIONS.contains(&answer.protocol_version.as_str()) {
         let version = text::clip(&answer.protocol_version, 100);
-        return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revision `{version}` only")));
+        return Err(McpError::new(
+            McpErrorKind::Protocol,
+            format!("it supports protocol version `{version}` only"),
+        ));
     }
-    Ok(Greeting {
+    Ok(SessionInfo {
         version: answer.protocol_version,
         server: answer.server_info,
         instructions: answer.instructions,
@@ -205,16 +211,22 @@ fn read_initialize(answer: Value) -> Result<Greeting, McpError> {
     })
 }
 
-fn read_discover(answer: Value) -> Result<Greeting, McpError> {
-    let answer: DiscoverResult = serde_json::from_value(answer).map_err(|error| {
-        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
+fn read_discover(answer: Value) -> Result<SessionInfo, McpError> {
+    let server = server_info(&answer);
+    let answer: DiscoverResult<Value> = serde_json::from_value(answer).map_err(|error| {
+        McpError::new(
+            McpErrorKind::Protocol,
+            format!("its answer to `server/discover` is malformed: {error}"),
+        )
     })?;
     if !answer.supported_versions.iter().any(|version| version == STATELESS_VERSION) {
         let versions = text::clip(&answer.supported_versions.join(", "), 200);
-        return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revisions {versions} only")));
+        return Err(McpError::new(
+            McpErrorKind::Protocol,
+            format!("it supports protocol versions {versions} only"),
+        ));
     }
-    let server = answer.meta.get(SERVER_INFO_KEY).and_then(|info| serde_json::from_value(info.clone()).ok());
-    Ok(Greeting {
+    Ok(SessionInfo {
         version: STATELESS_VERSION.to_owned(),
         server: server.unwrap_or_default(),
         instructions: answer.instructions,

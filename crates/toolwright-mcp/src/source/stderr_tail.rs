@@ -1,22 +1,24 @@
-//! What a server wrote for people last: when it does not start, that says why.
+//! The last lines that a server wrote for people: when it fails to start, they show why.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use toolwright_core::text::{clip, visible};
 
+use crate::sync::lock;
+
 /// The last lines. Cloning shares them.
 #[derive(Clone, Default)]
-pub(super) struct Said(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
-impl Said {
+impl StderrTail {
     /// How many lines are kept, and how many bytes of each.
     const LINES: usize = 10;
     const EACH: usize = 500;
 
     pub(super) fn add(&self, line: &str) {
         let line = visible(&clip(line, Self::EACH));
-        let mut lines = self.kept();
+        let mut lines = lock(&self.0);
         if lines.back() == Some(&line) {
             return;
         }
@@ -27,10 +29,6 @@ impl Said {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        self.kept().iter().cloned().collect()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).iter().cloned().collect()
     }
 }

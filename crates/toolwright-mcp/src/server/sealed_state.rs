@@ -1,8 +1,8 @@
-//! Calls that need several rounds, in the era without sessions: what the client answered so far travels with it,
-//! sealed, so that any instance of the server can go on.
+//! The state of calls that need several rounds, in the era without sessions: the client carries its answers
+//! so far, sealed, so that any instance of the server can go on.
 //!
-//! The seal binds the answers to one client and to one request: the same method, name and arguments. It says nothing
-//! secret, but nothing in it can be changed.
+//! The seal binds the answers to one client and one request. The state is not secret, but it cannot be
+//! changed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +16,7 @@ use toolwright_core::canonical_json;
 
 use super::Request;
 use crate::jsonrpc::{INVALID_PARAMS, RpcError};
+use crate::protocol::Round;
 use crate::random::random_bytes;
 
 /// How long a client may take between two rounds.
@@ -27,7 +28,7 @@ const MAX_ANSWERS: usize = 100;
 /// The longest state a client may bring back.
 const MAX_STATE: usize = 1024 * 1024;
 
-/// The key that seals what clients carry for a server. Its `Debug` shows nothing of it.
+/// The key that seals the state that clients carry for a server. Its `Debug` does not show it.
 #[derive(Clone)]
 pub struct StateKey(hmac::Key);
 
@@ -35,7 +36,7 @@ impl StateKey {
     /// The least length of a key, in bytes.
     pub const MIN_BYTES: usize = 32;
 
-    /// A key nobody else has.
+    /// A random key.
     pub fn random() -> Self {
         StateKey(hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>()))
     }
@@ -52,8 +53,16 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
-/// What was answered in earlier rounds and in this one.
-pub(super) struct Rounds {
+/// The request that sealed answers belong to: the same method, name and arguments.
+#[derive(Clone, Copy)]
+pub(super) struct Binding<'a> {
+    pub(super) method: &'a str,
+    pub(super) name: &'a str,
+    pub(super) arguments: &'a Value,
+}
+
+/// The answers of earlier rounds and of this one.
+pub(super) struct SealedState {
     pub(super) answers: Map<String, Value>,
     /// True when the client brought back a state of ours.
     pub(super) resumed: bool,
@@ -62,56 +71,49 @@ pub(super) struct Rounds {
 
 #[derive(Serialize, Deserialize)]
 struct State {
-    /// When it stops being good, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     until: u64,
     answers: Map<String, Value>,
 }
 
-impl Rounds {
-    /// Reads `inputResponses` and `requestState` of a request. A state that was changed, is too old, or belongs to
-    /// something else is refused.
+impl SealedState {
+    /// Opens what a client brings back. A state that was changed, has expired, or belongs to another request
+    /// is refused.
     pub(super) fn open(
         key: &StateKey,
         request: &Request,
-        what: (&str, &str, &Value),
-        params: &Value,
+        binding: Binding<'_>,
+        round: Round,
     ) -> Result<Self, RpcError> {
         let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
-        let (method, name, arguments) = what;
-        let mut rounds = Rounds { answers: Map::new(), resumed: false, binding: [0; 32] };
-        let given = params.get("inputResponses");
-        let state = params.get("requestState");
-        if !request.era.is_stateless() || (given.is_none() && state.is_none()) {
-            // The common case: nothing to bind unless something is asked, and then `bind` is called.
-            return Ok(rounds);
+        let mut sealed = SealedState { answers: Map::new(), resumed: false, binding: [0; 32] };
+        let Round { input_responses, request_state } = round;
+        if !request.era.is_stateless() || (input_responses.is_none() && request_state.is_none()) {
+            // The common case: nothing is bound unless something is asked, and then `bind` is called.
+            return Ok(sealed);
         }
-        rounds.bind(request, (method, name, arguments));
-        if let Some(state) = state {
+        sealed.bind(request, binding);
+        if let Some(state) = request_state {
             let state = state.as_str().filter(|state| state.len() <= MAX_STATE);
-            let state = state.ok_or_else(|| invalid("`requestState` is not one of ours"))?;
-            rounds.answers = rounds.unseal(key, state).map_err(invalid)?;
-            rounds.resumed = true;
+            let state = state.ok_or_else(|| invalid("`requestState` is not one of this server"))?;
+            sealed.answers = sealed.unseal(key, state).map_err(invalid)?;
+            sealed.resumed = true;
         }
-        match given {
-            None => {}
-            Some(Value::Object(given)) => {
-                rounds.answers.extend(given.iter().map(|(key, answer)| (key.clone(), answer.clone())));
-            }
-            Some(_) => return Err(invalid("`inputResponses` must be an object")),
-        }
-        if rounds.answers.len() > MAX_ANSWERS {
+        sealed.answers.extend(input_responses.unwrap_or_default());
+        if sealed.answers.len() > MAX_ANSWERS {
             return Err(invalid("there are too many answers"));
         }
-        Ok(rounds)
+        Ok(sealed)
     }
 
-    /// Says which request the answers belong to.
-    pub(super) fn bind(&mut self, request: &Request, (method, name, arguments): (&str, &str, &Value)) {
+    /// Names the request that the answers belong to.
+    pub(super) fn bind(&mut self, request: &Request, binding: Binding<'_>) {
+        let Binding { method, name, arguments } = binding;
         let text = canonical_json(&json!([method, name, arguments, *request.subject]));
         self.binding = Sha256::digest(text.as_bytes()).into();
     }
 
-    /// What the client is to bring back.
+    /// Seals answers for the client to bring back.
     pub(super) fn seal(&self, key: &StateKey, answers: Map<String, Value>) -> String {
         let state = State { until: now() + LIFETIME.as_secs(), answers };
         let payload = serde_json::to_vec(&state).unwrap_or_default();
@@ -127,7 +129,7 @@ impl Rounds {
         hmac::verify(&key.0, &self.signed(&payload), &tag).map_err(|_| FORGED)?;
         let state: State = serde_json::from_slice(&payload).map_err(|_| FORGED)?;
         if state.until < now() {
-            return Err("`requestState` is too old; begin again without it");
+            return Err("`requestState` has expired; begin again without it");
         }
         Ok(state.answers)
     }
@@ -145,8 +147,8 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
-    fn rounds(binding: u8) -> Rounds {
-        Rounds { answers: Map::new(), resumed: false, binding: [binding; 32] }
+    fn sealed(binding: u8) -> SealedState {
+        SealedState { answers: Map::new(), resumed: false, binding: [binding; 32] }
     }
 
     fn answers() -> Map<String, Value> {
@@ -154,30 +156,30 @@ mod tests {
     }
 
     #[test]
-    fn a_state_comes_back_as_it_was_sent() {
+    fn state_comes_back_as_it_was_sent() {
         let key = StateKey::random();
-        let state = rounds(1).seal(&key, answers());
-        assert_eq!(rounds(1).unseal(&key, &state), Ok(answers()));
+        let state = sealed(1).seal(&key, answers());
+        assert_eq!(sealed(1).unseal(&key, &state), Ok(answers()));
     }
 
     #[test]
-    fn a_state_is_good_for_nothing_else() {
+    fn state_is_valid_for_its_own_request_and_server_only() {
         let key = StateKey::random();
-        let state = rounds(1).seal(&key, answers());
-        assert!(rounds(2).unseal(&key, &state).is_err(), "another request");
-        assert!(rounds(1).unseal(&StateKey::random(), &state).is_err(), "another server");
+        let state = sealed(1).seal(&key, answers());
+        assert!(sealed(2).unseal(&key, &state).is_err(), "another request");
+        assert!(sealed(1).unseal(&StateKey::random(), &state).is_err(), "another server");
         for forged in
             [format!("{state}-TAMPERED"), format!("x{state}"), state.replace('.', ""), String::new()]
         {
-            assert!(rounds(1).unseal(&key, &forged).is_err(), "{forged}");
+            assert!(sealed(1).unseal(&key, &forged).is_err(), "{forged}");
         }
         let (payload, tag) = state.split_once('.').unwrap();
         let changed = payload.chars().rev().collect::<String>();
-        assert!(rounds(1).unseal(&key, &format!("{changed}.{tag}")).is_err());
+        assert!(sealed(1).unseal(&key, &format!("{changed}.{tag}")).is_err());
     }
 
     #[test]
-    fn a_short_key_is_refused() {
+    fn short_key_is_refused() {
         assert!(StateKey::from_bytes(b"secret").is_none());
         assert!(StateKey::from_bytes(&[7; 32]).is_some());
     }

@@ -1,5 +1,5 @@
-//! The headers that repeat parts of the body, so that what stands between client and server can route without reading
-//! it (2026-07-28). A header that says something other than the body is refused: otherwise the two would act on
+//! Consistency of the headers that repeat parts of the body, so that proxies can route without reading it
+//! (2026-07-28). A header that contradicts the body is refused: otherwise a proxy and the server would act on
 //! different requests.
 
 use base64::Engine as _;
@@ -11,30 +11,29 @@ use toolwright_core::ToolSpec;
 use crate::jsonrpc::{HEADER_MISMATCH, RpcError};
 use crate::protocol::PARAMETER_HEADER;
 
-pub(super) fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result<(), RpcError> {
-    same(headers, "mcp-method", method)?;
-    let member = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return Ok(()),
-    };
-    match params.get(member).and_then(Value::as_str) {
-        Some(name) => same(headers, "mcp-name", name),
-        None => Ok(()),
-    }
+/// Checks the header for the method.
+pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcError> {
+    same(headers, "mcp-method", method)
+}
+
+/// Checks the header for the name of the tool, prompt, resource or task.
+pub(super) fn check_name(headers: &HeaderMap, name: &str) -> Result<(), RpcError> {
+    same(headers, "mcp-name", name)
 }
 
 /// Checks the headers for arguments: those whose schema names one.
-pub(super) fn check_arguments(headers: &HeaderMap, spec: &ToolSpec, params: &Value) -> Result<(), RpcError> {
+pub(super) fn check_arguments(
+    headers: &HeaderMap,
+    spec: &ToolSpec,
+    arguments: &Value,
+) -> Result<(), RpcError> {
     let Some(properties) = spec.parameters.get("properties").and_then(Value::as_object) else {
         return Ok(());
     };
     for (name, schema) in properties {
         let Some(suffix) = schema.get(PARAMETER_HEADER).and_then(Value::as_str) else { continue };
         let header = format!("mcp-param-{}", suffix.to_ascii_lowercase());
-        let value = params.get("arguments").and_then(|arguments| arguments.get(name));
-        let value = match value {
+        let value = match arguments.get(name) {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => Some(other.to_string()),
@@ -42,7 +41,9 @@ pub(super) fn check_arguments(headers: &HeaderMap, spec: &ToolSpec, params: &Val
         match value {
             Some(value) => same(headers, &header, &value)?,
             None if headers.contains_key(&header) => {
-                return Err(mismatch(&format!("the header `{header}` has no counterpart in the body")));
+                return Err(mismatch(&format!(
+                    "the header `{header}` repeats an argument that the body lacks"
+                )));
             }
             None => {}
         }
@@ -53,16 +54,16 @@ pub(super) fn check_arguments(headers: &HeaderMap, spec: &ToolSpec, params: &Val
 fn same(headers: &HeaderMap, header: &str, wanted: &str) -> Result<(), RpcError> {
     let mut values = headers.get_all(header).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(mismatch(&format!("the header `{header}` must be there, once")));
+        return Err(mismatch(&format!("the header `{header}` must be present exactly once")));
     };
     let decoded = value.to_str().ok().and_then(decode);
     if decoded.as_deref() == Some(wanted) {
         return Ok(());
     }
-    Err(mismatch(&format!("the header `{header}` does not say what the body says")))
+    Err(mismatch(&format!("the header `{header}` contradicts the body")))
 }
 
-/// What a header's value stands for: itself, or text in Base64 between `=?base64?` and `?=`.
+/// Decodes a header's value: plain text, or Base64 between `=?base64?` and `?=`.
 fn decode(value: &str) -> Option<String> {
     let value = value.trim_matches([' ', '\t']);
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
