@@ -1,4 +1,5 @@
-//! What a tool can reach while it runs: who called it, the run's state, other tools, the sandbox, and the signal to stop.
+//! What a tool can reach while it runs: who called it, the run's state, other tools, the sandbox, and the
+//! signal to stop.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

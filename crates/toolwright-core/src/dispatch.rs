@@ -1,7 +1,7 @@
 //! The interface through which everything that is not the model loop reaches tools and models.
 //!
-//! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so that
-//! every call takes the same path, whoever makes it.
+//! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so
+//! that every call takes the same path, whoever makes it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub trait Dispatch: Send + Sync {
         invocation: Invocation<'a>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// Asks a model. A run counts the answer against its limits and records it. The outer error is the run's, which may
-    /// not continue; the inner one the model's.
+    /// Asks a model. A run counts the answer against its limits and records it. The outer error is the run's,
+    /// which may not continue; the inner one the model's.
     fn ask<'a>(
         &'a self,
         purpose: AskPurpose<'a>,
@@ -48,9 +48,9 @@ pub trait Dispatch: Send + Sync {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>>;
 
-    /// Lets a model work with `tools` on behalf of a tool, until it asks for nothing more or has answered `turns` times.
-    /// Returns what was added to the messages. A run makes the model's calls like those of its own loop: approved,
-    /// bounded, limited, and recorded under the call.
+    /// Lets a model work with `tools` on behalf of a tool, until it asks for nothing more or has answered
+    /// `turns` times. Returns what was added to the messages. A run makes the model's calls like those of its
+    /// own loop: approved, bounded, limited, and recorded under the call.
     fn converse<'a>(
         &'a self,
         context: &'a ToolContext,
@@ -114,10 +114,11 @@ impl std::fmt::Debug for InvokeOptions {
 /// What a model is asked for.
 #[derive(Debug, Clone, Copy)]
 pub enum AskPurpose<'a> {
-    /// The work of a call: the answer counts against the run's tokens, money and time, and ends with the call.
+    /// The work of a call: the answer counts against the run's tokens, money and time, and ends with the
+    /// call.
     Call(&'a ToolContext),
-    /// A turn of a conversation that is not the run's own loop. It is admitted, charged and recorded like one of that
-    /// loop.
+    /// A turn of a conversation that is not the run's own loop. It is admitted, charged and recorded like one
+    /// of that loop.
     Turn {
         /// The messages of the conversation so far.
         messages: usize,
@@ -141,8 +142,8 @@ impl std::fmt::Debug for Origin {
     }
 }
 
-/// On whose behalf a call is made, in a type that tools and approvers of the same program know: the client of a server,
-/// for example. By default nobody in particular.
+/// On whose behalf a call is made, in a type that tools and approvers of the same program know: the client of
+/// a server, for example. By default nobody in particular.
 #[derive(Clone, Default)]
 pub struct Requester(Option<Arc<dyn Any + Send + Sync>>);
 
@@ -164,8 +165,8 @@ impl std::fmt::Debug for Requester {
     }
 }
 
-/// Receives what happens inside one call, and inside the calls that it makes, on the thread where it happens: it must
-/// be quick. The number is that of the call where it happens ([`ToolContext::span`]).
+/// Receives what happens inside one call, and inside the calls that it makes, on the thread where it happens:
+/// it must be quick. The number is that of the call where it happens ([`ToolContext::span`]).
 pub type ProgressListener = Arc<dyn Fn(u64, &CallNote) + Send + Sync>;
 
 /// Something that happened inside a call.

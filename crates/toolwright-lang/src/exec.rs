@@ -31,7 +31,7 @@ impl Default for FlowLimits {
 }
 
 /// How many statements pass between two looks at the cancel flag.
-const GLANCE: u64 = 16;
+const CANCEL_CHECK_INTERVAL: u64 = 16;
 
 /// How many statements may run before a loop lets others have the thread.
 const TURN: u64 = 4096;
@@ -294,7 +294,7 @@ impl<'f> Flow<'f> {
             return Err(ToolError::of(ErrorKind::Limit, "the flow runs more statements than it may"));
         }
         self.statements.store(left - 1, Ordering::Relaxed);
-        if left.is_multiple_of(GLANCE) {
+        if left.is_multiple_of(CANCEL_CHECK_INTERVAL) {
             self.context.check_cancelled()?;
             if self.limits.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
                 return Err(ToolError::of(ErrorKind::Timeout, "the flow ran out of time"));

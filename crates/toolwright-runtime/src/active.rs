@@ -1,4 +1,5 @@
-//! The calls under way: where each can be cancelled, reports that it waits, and where the calls inside it find its clock.
+//! The calls under way: where each can be cancelled, reports that it waits, and where the calls inside it
+//! find its clock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,8 @@ use toolwright_core::ToolContext;
 
 use crate::clock::{Clock, IdleGuard};
 
-/// The calls under way by their spans, which are numbers of our own, so a fixed hash will do. Cloning shares the list.
+/// The calls under way by their spans, which are numbers of our own, so a fixed hash will do. Cloning shares
+/// the list.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveCalls(Arc<Mutex<HashMap<u64, ActiveCall, foldhash::fast::FixedState>>>);
 

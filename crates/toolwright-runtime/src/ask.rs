@@ -61,7 +61,8 @@ pub(crate) struct ChargedReply {
 pub(crate) enum AskError {
     /// A limit does not allow the request; the run does not know of it yet.
     Limit(LimitReached),
-    /// The wait was cancelled, or a limit ended the run meanwhile. `received` is the text that had come by then.
+    /// The wait was cancelled, or a limit ended the run meanwhile. `received` is the text that had come by
+    /// then.
     Stopped { error: ToolError, received: String },
     /// The model could not answer.
     Model(ModelError),
@@ -178,8 +179,8 @@ pub(crate) async fn once(
     }
 }
 
-/// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added to the
-/// messages. The call ends with the run's limits as with its own.
+/// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added
+/// to the messages. The call ends with the run's limits as with its own.
 pub(crate) async fn converse(
     host: Arc<RunFrame>,
     context: &ToolContext,

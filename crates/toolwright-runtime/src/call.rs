@@ -3,21 +3,19 @@
 //! A failure here is news for the model, not the end of the run; only fatal errors leave this file as errors.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::time::Instant;
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    CallInfo, CallNote, CancelToken, Entry, ErrorKind, Invocation, InvokeOptions, ProgressListener,
-    Requester, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
+    CallInfo, CallNote, CancelToken, Entry, Invocation, InvokeOptions, ProgressListener, Requester, ToolCall,
+    ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
 };
 
 use crate::approval::Approved;
 use crate::events::EventKind;
-use crate::executor::Envelope;
+use crate::executor::{self, Envelope};
 use crate::limits::LimitReached;
 use crate::record::{CallFrame, CallRecord};
-use crate::run::{AnsweredCall, RunEnd, RunFrame};
+use crate::run::{AnsweredCall, RunFrame};
 use crate::{guard, parse, render};
 
 /// A call from outside: of a model, a program, or the client of a server.
@@ -57,14 +55,13 @@ pub(crate) async fn run_external(
         call.id = format!("{}.{id}", answered.call_id).into();
     }
     let record = CallRecord::open(run, &call, run.answered_call().map(|answered| answered.span))?;
-    let (depth, cancel) = (run.depth(), cancel.clone());
     let info = CallInfo {
         call_id: call.id.clone(),
         tool: call.name.clone(),
         span: record.span,
-        depth,
+        depth: run.depth(),
         deadline: None,
-        cancel,
+        cancel: cancel.clone(),
         options: InvokeOptions::default(),
         requester,
         listener,
@@ -150,7 +147,7 @@ async fn attempt(
     call: &mut ToolCall,
     frame: CallFrame<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    may_begin(run, &frame)?;
+    run.may_call(&frame.info)?;
     let shared = &*run.shared;
     let Lookup { tools, found } = lookup;
     let arguments =
@@ -188,7 +185,7 @@ async fn attempt(
             tool: info.tool.clone(),
             fingerprint: entry.fingerprint.clone(),
             arguments,
-            deadline_ms: info.deadline.map(epoch_ms),
+            deadline_ms: info.deadline.map(executor::epoch_ms),
             policy: shared.approvals.policy.as_ref().map(|policy| policy.id.clone()),
             idempotency_key: shared
                 .executor
@@ -209,33 +206,6 @@ async fn attempt(
         run.limit_reached(LimitReached::clone(limit))?;
     }
     if settings.confidential { in_confidence(outcome) } else { outcome }
-}
-
-/// Whether the run goes on, and how deep a call of it may be.
-fn may_begin(run: &RunFrame, frame: &CallFrame<'_>) -> Result<(), ToolError> {
-    let CallInfo { depth, cancel, .. } = &frame.info;
-    if run.cancel.is_cancelled() || cancel.is_cancelled() {
-        return Err(guard::cancelled());
-    }
-    // Somebody may go on asking: a flow that catches everything, a client that does not know.
-    match run.ended() {
-        Some(RunEnd::Terminated { reason }) => {
-            return Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")));
-        }
-        Some(RunEnd::Limit { limit }) => return Err(ToolError::from(limit)),
-        _ => {}
-    }
-    let handoffs = run.outer.as_ref().map_or(0, |outer| outer.handoffs);
-    let most = run.shared.max_depth;
-    if depth.saturating_add(handoffs) <= most {
-        return Ok(());
-    }
-    let may = if handoffs == 0 {
-        "tools may call tools"
-    } else {
-        "tools and agents may call one another and hand over"
-    };
-    Err(ToolError::of(ErrorKind::Limit, format!("{may} {most} deep, and this call would be one deeper")))
 }
 
 /// Marks what a confidential tool returned or said, wherever it goes from here. What was wrong with the call itself is
@@ -301,10 +271,4 @@ pub(crate) fn to_real_names(tools: &Toolset, calls: &mut [ToolCall]) {
 fn holds_json_text(arguments: &serde_json::Value) -> bool {
     let texts = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
     texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
-}
-
-fn epoch_ms(deadline: Instant) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at = now.saturating_add(deadline.saturating_duration_since(Instant::now()));
-    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }

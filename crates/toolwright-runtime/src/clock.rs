@@ -1,8 +1,8 @@
 //! The ledger of idle and working time.
 //!
-//! A [`Clock`] measures one scope: a run, an agent's run inside it, or one call. Time in which the scope only waits, for
-//! a person, a rate limit or the next attempt, is booked with an [`IdleGuard`] in its clock and in those around it.
-//! Waits that overlap count once, and what is not idle time is working time.
+//! A [`Clock`] measures one scope: a run, an agent's run inside it, or one call. Time in which the scope only
+//! waits, for a person, a rate limit or the next attempt, is booked with an [`IdleGuard`] in its clock and in
+//! those around it. Waits that overlap count once, and what is not idle time is working time.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -69,7 +69,8 @@ impl Clock {
         IdleGuard { clock: self.clone(), id: COUNT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Does `work`; what it [reports](toolwright_core::wait) as idle is booked, until the work is over or dropped.
+    /// Does `work`; what it [reports](toolwright_core::wait) as idle is booked, until the work is over or
+    /// dropped.
     pub(crate) fn follow<F: Future>(&self, work: F) -> impl Future<Output = F::Output> {
         let guard = self.idle_guard();
         with_idle_listener(move |time| guard.announce(time), work)

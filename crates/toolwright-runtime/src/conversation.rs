@@ -11,9 +11,9 @@ use crate::turn::{self, LoopOptions, RunError};
 
 /// A conversation with a model that uses the tools of a run: what a chat program holds.
 ///
-/// Every [`answer`](Self::answer) lets the model work until it has something to say. The conversation outlives what goes
-/// wrong in one: an answer that is [stopped](Stopper), cut off by dropping its future, or lost to a broken connection
-/// leaves all messages there were, and the next one goes on from them. With
+/// Every [`answer`](Self::answer) lets the model work until it has something to say. The conversation
+/// outlives what goes wrong in one: an answer that is [stopped](Stopper), cut off by dropping its future, or
+/// lost to a broken connection leaves all messages there were, and the next one goes on from them. With
 /// [`RunBuilder::on_delta`](crate::RunBuilder::on_delta) the answers are heard while they come.
 ///
 /// ```
@@ -54,8 +54,8 @@ impl Conversation {
         }
     }
 
-    /// Takes up a conversation where another process left it. The run is one that [resumes](crate::RunBuilder::resume)
-    /// the same state.
+    /// Takes up a conversation where another process left it. The run is one that
+    /// [resumes](crate::RunBuilder::resume) the same state.
     pub fn resume(run: &Run, state: &RunState) -> Self {
         let log = MessageLog { recorded: state.messages.len(), messages: state.messages.clone(), stop: None };
         Conversation { log, ..Conversation::new(run) }
@@ -108,7 +108,8 @@ impl Conversation {
         }
     }
 
-    /// Puts on record what happened to the conversation as a whole. What happens to an agent's is told with its call.
+    /// Puts on record what happened to the conversation as a whole. What happens to an agent's is told with
+    /// its call.
     fn note(&self, kind: EventKind) -> Result<(), ToolError> {
         match self.run.frame.outer {
             Some(_) => Ok(()),
@@ -121,9 +122,10 @@ impl Conversation {
         turn::unanswered(&self.log.messages)
     }
 
-    /// Makes the calls that wait for a result, as [`answer`](Self::answer) does in automatic mode: a result may be the
-    /// answer itself (`return_direct`), and an agent may take over. Says how that ended; `None` when it is the model's turn.
-    /// Those calls that were made have their results here even when an error ends the rest, so that nothing is done twice.
+    /// Makes the calls that wait for a result, as [`answer`](Self::answer) does in automatic mode: a result
+    /// may be the answer itself (`return_direct`), and an agent may take over. Says how that ended; `None`
+    /// when it is the model's turn. Those calls that were made have their results here even when an error
+    /// ends the rest, so that nothing is done twice.
     pub async fn make_pending(&mut self) -> Result<Option<RunEnd>, RunError> {
         self.log.catch_up(&self.run)?;
         let stop = self.stopper.arm(&self.run.frame.cancel);
@@ -137,8 +139,8 @@ impl Conversation {
         self.stopper.clone()
     }
 
-    /// The conversation as one value, for another process to take up. An error when what a tool keeps in the store is no
-    /// JSON.
+    /// The conversation as one value, for another process to take up. An error when what a tool keeps in the
+    /// store is no JSON.
     pub fn state(&self) -> Result<RunState, ToolError> {
         self.run.state(self.log.messages.clone(), self.pending())
     }
@@ -153,8 +155,8 @@ impl Conversation {
         self.answer(model).await
     }
 
-    /// Lets the model work until it has answered. Pending calls are made first. Says how that ended; `None` when
-    /// calls are left to the caller. Only a limit, an approver and a cancelled run end the run with it.
+    /// Lets the model work until it has answered. Pending calls are made first. Says how that ended; `None`
+    /// when calls are left to the caller. Only a limit, an approver and a cancelled run end the run with it.
     pub async fn answer(&mut self, model: &dyn Model) -> Result<Option<RunEnd>, RunError> {
         self.log.catch_up(&self.run)?;
         let stop = self.stopper.arm(&self.run.frame.cancel);
@@ -205,8 +207,9 @@ impl MessageLog {
 pub struct Stopper(Arc<Mutex<Option<CancelToken>>>);
 
 impl Stopper {
-    /// Stops the answer under way: the model is no longer listened to, calls are told to stop, and what there is so far
-    /// stays in the conversation. Says whether there was an answer to stop; a later one is not affected.
+    /// Stops the answer under way: the model is no longer listened to, calls are told to stop, and what there
+    /// is so far stays in the conversation. Says whether there was an answer to stop; a later one is not
+    /// affected.
     pub fn stop(&self) -> bool {
         let token = self.lock().clone();
         token.inspect(CancelToken::cancel).is_some()

@@ -1,7 +1,8 @@
 //! Everything that happens in a run, as one typed stream.
 //!
-//! Calls are told apart by their span, a number no other call of the run has, because models reuse call ids. Every
-//! span that is opened by [`EventKind::CallStarted`] is closed by exactly one [`EventKind::CallFinished`].
+//! Calls are told apart by their span, a number no other call of the run has, because models reuse call ids.
+//! Every span that is opened by [`EventKind::CallStarted`] is closed by exactly one
+//! [`EventKind::CallFinished`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -150,8 +151,8 @@ pub enum EventKind {
         /// Why it failed, fatal errors included.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
-        /// What went back; absent when the call was cut off. It comes last, so that a reader who only wants to know how
-        /// the call went need not read on.
+        /// What went back; absent when the call was cut off. It comes last, so that a reader who only wants
+        /// to know how the call went need not read on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<ToolResult>,
     },
@@ -178,8 +179,8 @@ pub struct ToolStamp {
     pub fingerprint: Fingerprint,
 }
 
-/// Takes events as they happen. Must not block for long: the run waits for it. What is an event itself, such as
-/// [`Run::finish`](crate::Run::finish), fails inside a sink; [`Run::cancel`](crate::Run::cancel) does not.
+/// Takes events as they happen. Must not block for long: the run waits for it. What is an event itself, such
+/// as [`Run::finish`](crate::Run::finish), fails inside a sink; [`Run::cancel`](crate::Run::cancel) does not.
 pub trait EventSink: Send + Sync {
     /// Takes one event. An error ends the run: what cannot be recorded must not happen.
     fn take(&self, event: &Event) -> Result<(), ToolError>;
@@ -200,7 +201,8 @@ pub(crate) type DeltaListener = Arc<dyn Fn(ModelDelta<'_>) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Events {
     sinks: Vec<Arc<dyn EventSink>>,
-    /// Who hears answers while they come. Pieces are no events: the whole message follows, and only that is recorded.
+    /// Who hears answers while they come. Pieces are no events: the whole message follows, and only that is
+    /// recorded.
     pub(crate) deltas: Vec<DeltaListener>,
     /// Keeps the numbers in the order of the sinks' input.
     order: Mutex<u64>,

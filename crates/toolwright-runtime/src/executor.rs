@@ -1,13 +1,16 @@
 //! Where the work of a call is done.
 //!
-//! A call that was validated, approved and admitted travels as an [`Envelope`], plain data, to an [`Executor`]. Nothing
-//! before or after knows where it ran: [`LocalExecutor`] runs it in this process; others may send it elsewhere.
+//! A call that was validated, approved and admitted travels as an [`Envelope`], plain data, to an
+//! [`Executor`]. Nothing before or after knows where it ran: [`LocalExecutor`] runs it in this process;
+//! others may send it elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::time::Instant;
 use toolwright_core::{BoxFuture, Fingerprint, ToolContext, ToolError, ToolOutput, Toolset};
 
 /// A call on its way to the place that runs it.
@@ -29,13 +32,20 @@ pub struct Envelope {
     /// The policy under which it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<str>>,
-    /// The same for every attempt at the same call, so that a worker can refuse to do it twice. Left out where a call
-    /// never leaves the process.
+    /// The same for every attempt at the same call, so that a worker can refuse to do it twice. Left out
+    /// where a call never leaves the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Arc<str>>,
     /// Trace headers, such as `traceparent`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trace: BTreeMap<String, String>,
+}
+
+/// A deadline as another process reads it: in milliseconds since 1970.
+pub(crate) fn epoch_ms(deadline: Instant) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = now.saturating_add(deadline.saturating_duration_since(Instant::now()));
+    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Runs calls.

@@ -1,10 +1,11 @@
 //! Holding one piece of work to its bounds: it ends on time, on cancel, and a panic in it stays in it.
 //!
-//! Work without a deadline is polled where the caller is, and costs nothing extra when it is ready at once. Work with a
-//! deadline gets a task of its own, so that code which never yields cannot hold up the clock; so does every call that is
-//! [`LEVELS_PER_TASK`] deeper than the last such, so that calls inside calls do not fill up a stack. Either way, and whether it
-//! is late or cancelled, the work is told to stop through its context, has [`GRACE`] to hand over what it has, and is then
-//! dropped. So a call that ends late has also what the calls inside it had.
+//! Work without a deadline is polled where the caller is, and costs nothing extra when it is ready at once.
+//! Work with a deadline gets a task of its own, so that code which never yields cannot hold up the clock; so
+//! does every call that is [`LEVELS_PER_TASK`] deeper than the last such, so that calls inside calls do not
+//! fill up a stack. Either way, and whether it is late or cancelled, the work is told to stop through its
+//! context, has [`GRACE`] to hand over what it has, and is then dropped. So a call that ends late has also
+//! what the calls inside it had.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,8 @@ use crate::executor::Envelope;
 use crate::limits::{Deadline, LimitReached, Permit};
 use crate::run::RunFrame;
 
-/// How long stopped work may take to hand over its partial output: a command has to be killed and drained first.
+/// How long stopped work may take to hand over its partial output: a command has to be killed and drained
+/// first.
 const GRACE: Duration = Duration::from_millis(480);
 
 /// How much longer a call may take for each level of calls inside it, as these have to hand over first.
@@ -31,13 +33,14 @@ const GRACE_INSIDE: Duration = Duration::from_millis(250);
 /// For how many levels at most: what is deeper has had its chance by then.
 const MAX_LEVELS: u32 = 4;
 
-/// How many calls inside one another are polled on one stack. A level with an agent takes about 120 KiB of it in a debug
-/// build, and a worker of Tokio has 2 MiB.
+/// How many calls inside one another are polled on one stack. A level with an agent takes about 120 KiB of it
+/// in a debug build, and a worker of Tokio has 2 MiB.
 const LEVELS_PER_TASK: u32 = 4;
 
 type Outcome = Result<ToolOutput, ToolError>;
 
-/// Runs a call under its permit. It begins at once; what is left to wait for is small, as every call has a place for it.
+/// Runs a call under its permit. It begins at once; what is left to wait for is small, as every call has a
+/// place for it.
 pub(crate) fn run<'a>(
     run: &'a RunFrame,
     tools: &'a Toolset,
@@ -115,8 +118,8 @@ async fn at(end: Option<Instant>) {
     }
 }
 
-/// Waits for work that is not a call, such as a person or a model, unless it is cancelled or its time is up first. What
-/// the work reports as idle is not working time.
+/// Waits for work that is not a call, such as a person or a model, unless it is cancelled or its time is up
+/// first. What the work reports as idle is not working time.
 pub(crate) async fn unless_stopped<T>(
     run: &RunFrame,
     cancel: &CancelToken,
@@ -145,7 +148,8 @@ pub(crate) async fn unless_stopped<T>(
     })
 }
 
-/// How long a call that was told to stop has: longer when calls inside it, which were told with it, are still under way.
+/// How long a call that was told to stop has: longer when calls inside it, which were told with it, are still
+/// under way.
 fn grace(run: &RunFrame, context: &ToolContext) -> Duration {
     let deepest = run.shared.active.deepest_stopped(context.depth());
     let levels = deepest.map_or(0, |deepest| deepest - context.depth());
@@ -184,8 +188,8 @@ fn overdue(timeout: Option<Duration>, limit: Option<LimitReached>) -> ToolError 
     }
 }
 
-/// Work, until its context is cancelled: then there is nothing, and the work is left as it is. The work is polled first: what is ready is not lost to a cancel that
-/// comes at the same moment.
+/// Work, until its context is cancelled: then there is nothing, and the work is left as it is. The work is
+/// polled first: what is ready is not lost to a cancel that comes at the same moment.
 struct Watched<'a, W> {
     work: W,
     context: &'a ToolContext,
@@ -211,7 +215,8 @@ pub(crate) fn cancelled() -> ToolError {
     ToolError::of(ErrorKind::Cancelled, "the call was cancelled")
 }
 
-/// Does a tool's work at once; a panic in it becomes a fatal error. What the work was changing is not used after that.
+/// Does a tool's work at once; a panic in it becomes a fatal error. What the work was changing is not used
+/// after that.
 pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Result<T, ToolError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| panic_error(&*payload))
 }
@@ -232,13 +237,14 @@ impl<T> Future for Catch<'_, T> {
     type Output = Result<T, ToolError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // After a panic the future is dropped and never polled again, so its state cannot be seen half changed.
+        // After a panic the future is dropped and never polled again, so its state cannot be seen half
+        // changed.
         contain(|| self.0.as_mut().poll(cx)).unwrap_or_else(|panic| Poll::Ready(Err(panic)))
     }
 }
 
-/// Waits for code of somebody else's, a source of tools or a model say, that is no tool's: a panic in it becomes a fatal error
-/// that says whose it is.
+/// Waits for code of somebody else's, a source of tools or a model say, that is no tool's: a panic in it
+/// becomes a fatal error that says whose it is.
 pub(crate) async fn caught<T>(whose: &str, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {

@@ -1,7 +1,7 @@
 //! The path of one tool call, and everything around it: batches, approvals, limits, events and transcripts.
 //!
-//! A [`Run`] holds the tools, the policy and the limits. Every call, whoever makes it, is parsed, found, validated,
-//! approved, admitted, run, bounded and recorded, in that order; `call.rs` is that path.
+//! A [`Run`] holds the tools, the policy and the limits. Every call, whoever makes it, is parsed, found,
+//! validated, approved, admitted, run, bounded and recorded, in that order; `call.rs` is that path.
 //!
 //! ```
 //! use serde_json::json;
@@ -21,9 +21,10 @@
 //! # }).unwrap();
 //! ```
 //!
-//! A model works with a run's tools through [`Run::generate_loop`] (one question) or [`Conversation`] (a chat, manual mode,
-//! anything that goes on); `turn.rs` is that loop. An [`Agent`] is a model with instructions and tools of its own, that works
-//! inside a run: by itself, as a tool of another, or by taking a conversation over.
+//! A model works with a run's tools through [`Run::generate_loop`] (one question) or [`Conversation`] (a
+//! chat, manual mode, anything that goes on); `turn.rs` is that loop. An [`Agent`] is a model with
+//! instructions and tools of its own, that works inside a run: by itself, as a tool of another, or by taking
+//! a conversation over.
 
 mod active;
 mod agent;

@@ -1,7 +1,8 @@
 //! What a run may spend: turns, tool calls, tokens, money, wall time and working time.
 //!
-//! Limits are scoped: a nested scope (a sub-agent, say) spends from its own limits and from all those around it. A
-//! [`Permit`] says that a call was admitted and until when it may run; reaching a limit is an error that names it.
+//! Limits are scoped: a nested scope (a sub-agent, say) spends from its own limits and from all those around
+//! it. A [`Permit`] says that a call was admitted and until when it may run; reaching a limit is an error
+//! that names it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,8 @@ pub struct Limits {
     pub messages: Option<u64>,
     /// Tool calls, nested ones included.
     pub tool_calls: Option<u64>,
-    /// The same calls, or the same two or three turns of calls, asked for again and again: one more is refused, and the next after that ends the run.
+    /// The same calls, or the same two or three turns of calls, asked for again and again: one more is
+    /// refused, and the next after that ends the run.
     pub repeats: Option<u64>,
     /// Tokens read and written.
     pub tokens: Option<u64>,
@@ -233,7 +235,8 @@ impl LimitScope {
         Ok(Permit { own_end, deadline })
     }
 
-    /// When a call that may itself run until `own_end` is stopped. It moves when waiting was booked in the meantime.
+    /// When a call that may itself run until `own_end` is stopped. It moves when waiting was booked in the
+    /// meantime.
     pub(crate) fn deadline(&self, own_end: Option<Instant>) -> Result<Option<Deadline>, LimitReached> {
         self.earliest(own_end.map(|end| (end, None)), &[LimitKind::WallTime, LimitKind::WorkingTime])
     }
@@ -307,8 +310,8 @@ impl LimitScope {
         look(&self.inner)
     }
 
-    /// Adds one to a counter here and all around; none is added when any is full. The inner ones come first: what one of
-    /// them refuses never stands in an outer one, where it would refuse somebody else.
+    /// Adds one to a counter here and all around; none is added when any is full. The inner ones come first:
+    /// what one of them refuses never stands in an outer one, where it would refuse somebody else.
     fn count(
         &self,
         kind: LimitKind,

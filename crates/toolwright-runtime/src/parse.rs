@@ -1,8 +1,8 @@
 //! Reading the arguments a model wrote.
 //!
-//! Most come as a JSON object and pass untouched. Text is read leniently: code fences are taken off, a stray quote
-//! after a complete object is ignored, and bare text becomes the first parameter. Text that was cut off is never
-//! completed by guessing, because half a command is not the command that was meant.
+//! Most come as a JSON object and pass untouched. Text is read leniently: code fences are taken off, a stray
+//! quote after a complete object is ignored, and bare text becomes the first parameter. Text that was cut off
+//! is never completed by guessing, because half a command is not the command that was meant.
 
 use serde_json::{Map, Value};
 use toolwright_core::schema::{MAX_DEPTH, depth, lossy_integer};
@@ -85,8 +85,8 @@ fn from_object_text(text: &str, given: &str) -> Result<Value, ToolError> {
         .hint("send one JSON object, with keys and text in double quotes"))
 }
 
-/// Makes arguments that are deeper than any tool takes the text they are, so that what holds them (a saved state, say)
-/// can be read again: a reader of JSON goes only so deep.
+/// Makes arguments that are deeper than any tool takes the text they are, so that what holds them (a saved
+/// state, say) can be read again: a reader of JSON goes only so deep.
 pub(crate) fn deep_as_text(calls: &mut [ToolCall]) {
     for call in calls.iter_mut().filter(|call| depth(&call.arguments) > MAX_DEPTH) {
         call.arguments = Value::String(call.arguments.to_string());
@@ -131,8 +131,9 @@ fn kinds<'a>(tool: &'a ToolSpec, parameter: &str) -> Vec<&'a str> {
     kinds
 }
 
-/// Text that is not an object, for the first parameter: JSON if it is JSON, plain text where text is wanted, else what
-/// YAML makes of it. Where a list or an object may be given as well as text, JSON of that kind is one.
+/// Text that is not an object, for the first parameter: JSON if it is JSON, plain text where text is wanted,
+/// else what YAML makes of it. Where a list or an object may be given as well as text, JSON of that kind is
+/// one.
 fn bare(text: &str, kinds: &[&str]) -> Value {
     let wants_text = kinds.contains(&"string");
     if let Ok(value) = serde_json::from_str::<Value>(text) {

@@ -40,8 +40,8 @@ impl<'a> CallRecord<'a> {
         Ok(CallRecord { run, span, clock: Some(Clock::start(around)), open: true })
     }
 
-    /// The clock of the call; `None` when no sink is attached. Time in which somebody decides about the call, or about
-    /// calls inside it, is idle.
+    /// The clock of the call; `None` when no sink is attached. Time in which somebody decides about the call,
+    /// or about calls inside it, is idle.
     pub(crate) fn clock(&self) -> Option<&Clock> {
         self.clock.as_ref()
     }

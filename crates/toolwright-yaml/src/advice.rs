@@ -1,5 +1,5 @@
-//! What a person can do about a text that is no YAML. The scanner tells what it did not expect; mostly a quote, a blank
-//! or the depth of a line is wrong.
+//! What a person can do about a text that is no YAML. The scanner tells what it did not expect; mostly a
+//! quote, a blank or the depth of a line is wrong.
 
 /// What to do about a problem of the scanner at a byte of the text.
 pub(super) fn advice(source: &str, at: usize, problem: &str) -> Option<String> {

@@ -10,8 +10,8 @@ use crate::diag::{LoadError, Place, Problems};
 use crate::node::{Data, Node};
 use crate::read::{Budget, Include, Words, parse};
 
-/// Reads a YAML file of data as PyYAML reads it: `y` and `1e3` are texts, and nothing is included. It may be larger and
-/// deeper than a file of tools. The name is for messages.
+/// Reads a YAML file of data as PyYAML reads it: `y` and `1e3` are texts, and nothing is included. It may be
+/// larger and deeper than a file of tools. The name is for messages.
 ///
 /// ```
 /// let value = toolwright_yaml::read_data("a.yaml", "answer: y\ncommit: 8123e45\nport: 8080\n").unwrap();
@@ -27,8 +27,8 @@ pub fn read_data(name: &str, text: &str) -> Result<Value, LoadError> {
     }
 }
 
-/// A short document that a program reads with its own types, such as a list of rules. Keys are text however they are
-/// written.
+/// A short document that a program reads with its own types, such as a list of rules. Keys are text however
+/// they are written.
 ///
 /// ```
 /// use toolwright_yaml::Document;
@@ -45,7 +45,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a document; `yes`, `no`, `on` and `off` are booleans, as they are for PyYAML. The name is for messages.
+    /// Reads a document; `yes`, `no`, `on` and `off` are booleans, as they are for PyYAML. The name is for
+    /// messages.
     pub fn read(name: &str, text: &str) -> Result<Document, LoadError> {
         Self::read_with(name, text, Words::TextKeys)
     }
@@ -106,9 +107,9 @@ impl Include for Nothing {
     }
 }
 
-/// The text with the line breaks of YAML 1.1 as the scanner, which knows those of YAML 1.2, reads them to the same end.
-/// PyYAML writes U+0085, U+2028 and U+2029 into quoted texts as ends of lines: the first is one like any other; the others
-/// stay in the text, and the blanks around them, which only indent, do not.
+/// The text with the line breaks of YAML 1.1 as the scanner, which knows those of YAML 1.2, reads them to the
+/// same end. PyYAML writes U+0085, U+2028 and U+2029 into quoted texts as ends of lines: the first is one
+/// like any other; the others stay in the text, and the blanks around them, which only indent, do not.
 fn old_breaks(text: &str) -> Cow<'_, str> {
     const OLD: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
     if !text.contains(OLD) {

@@ -1,7 +1,7 @@
 //! Problems with their places: which file, which line, which column, and what to do about it.
 //!
-//! Everything read from a file keeps a [`Place`]; [`Sources`] turns one into a line and an excerpt. The texts a person
-//! sees are made here and nowhere else.
+//! Everything read from a file keeps a [`Place`]; [`Sources`] turns one into a line and an excerpt. The texts
+//! a person sees are made here and nowhere else.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -206,7 +206,8 @@ impl Sources {
         format!("{}:{line}:{column}", self.name(place.file))
     }
 
-    /// The line and the column of a place, counting from 1. Places that are asked for in their order are counted once.
+    /// The line and the column of a place, counting from 1. Places that are asked for in their order are
+    /// counted once.
     pub fn position(&mut self, place: Place) -> (usize, usize) {
         let start = self.text(place.file).floor_char_boundary(place.start as usize);
         if self.last.file != place.file || self.last.at > start {
@@ -336,7 +337,8 @@ impl Found {
         }
     }
 
-    /// Whether another error would be kept. Where one stands, and what was meant, need not be found out for the others.
+    /// Whether another error would be kept. Where one stands, and what was meant, need not be found out for
+    /// the others.
     pub fn has_room(&self) -> bool {
         self.errors < MAX_PROBLEMS
     }

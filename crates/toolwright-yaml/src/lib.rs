@@ -1,8 +1,9 @@
 //! YAML text as a tree in which every node knows its place, read as PyYAML reads it.
 //!
-//! The scanner is serde-saphyr's; the tree is our own because a tool file needs what a plain value cannot keep: places,
-//! how a scalar was quoted, `!include`, and the words of YAML 1.1. How text becomes a tree is in `read`, what a plain word
-//! means in `scalar`, where a part of a text stands in the file in `place`; `diag` has the problems that are found.
+//! The scanner is serde-saphyr's; the tree is our own because a tool file needs what a plain value cannot
+//! keep: places, how a scalar was quoted, `!include`, and the words of YAML 1.1. How text becomes a tree is
+//! in `read`, what a plain word means in `scalar`, where a part of a text stands in the file in `place`;
+//! `diag` has the problems that are found.
 //!
 //! ```
 //! let value = toolwright_yaml::read_data("a.yaml", "answer: y\nflag: off\n")?;

@@ -71,7 +71,8 @@ impl Origin {
     }
 }
 
-/// Where bytes of a scalar's text stand in the file, however it is written; the scalar as a whole when that cannot be told.
+/// Where bytes of a scalar's text stand in the file, however it is written; the scalar as a whole when that
+/// cannot be told.
 pub fn within(source: &str, place: Place, text: &str, start: usize, end: usize) -> Place {
     let raw = raw(source, place);
     if let Some(quote) = verbatim(raw, text) {
@@ -142,7 +143,8 @@ fn start_of(raw: &str, text: &str) -> usize {
     start + line.trim_end_matches('\r').len().saturating_sub(own.len())
 }
 
-/// The parts of a text that stand as they are: from which byte of it on, and where. Empty when that cannot be told.
+/// The parts of a text that stand as they are: from which byte of it on, and where. Empty when that cannot be
+/// told.
 fn parts(raw: &str, text: &str) -> Vec<(usize, usize)> {
     let mut parts = Vec::new();
     let mut next = None;
@@ -158,8 +160,8 @@ fn parts(raw: &str, text: &str) -> Vec<(usize, usize)> {
     if whole.is_some() { parts } else { Vec::new() }
 }
 
-/// Walks over a text and what is written for it. `visit` gets a byte of the text, and the bytes that stand for its character; it says
-/// whether to go on. `None` when the two do not fit; else where the walk ended.
+/// Walks over a text and what is written for it. `visit` gets a byte of the text, and the bytes that stand
+/// for its character; it says whether to go on. `None` when the two do not fit; else where the walk ended.
 ///
 /// Folding, indentation and line breaks change only blanks, so everything else is found in its order.
 fn align(raw: &str, text: &str, mut visit: impl FnMut(usize, usize, usize) -> bool) -> Option<usize> {

@@ -1,5 +1,5 @@
-//! Reading one file: events of the scanner become nodes. Input, depth, nodes and aliases are bounded before anything is
-//! built.
+//! Reading one file: events of the scanner become nodes. Input, depth, nodes and aliases are bounded before
+//! anything is built.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ pub const MAX_DEPTH: usize = 64;
 /// The most nodes, of all included YAML files together and with aliases written out.
 const MAX_NODES: usize = 50_000;
 
-/// The most values of all included JSON files together: they are data, which is read at once and never compiled as tools.
+/// The most values of all included JSON files together: they are data, which is read at once and never
+/// compiled as tools.
 pub const MAX_DATA: usize = 200_000;
 
 /// The most entries that `<<` takes into one map.
@@ -330,7 +331,8 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         Some(Node { data: Data::Map(joined(merged, entries)), place })
     }
 
-    /// `<<` takes the entries of other maps; the first of several maps counts most. Those maps may not merge again: chains are how small files grow large.
+    /// `<<` takes the entries of other maps; the first of several maps counts most. Those maps may not merge
+    /// again: chains are how small files grow large.
     fn merge(&mut self, key: &Node, value: Node, merged: &mut Vec<(Node, Node)>) {
         let maps = match value.data {
             Data::List(items) => items,
@@ -439,8 +441,8 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
     }
 }
 
-/// The entries of merged maps and of the map itself, in PyYAML's order: what was taken in comes first, and what is given
-/// again stands where it was.
+/// The entries of merged maps and of the map itself, in PyYAML's order: what was taken in comes first, and
+/// what is given again stands where it was.
 fn joined(merged: Vec<(Node, Node)>, own: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
     if merged.is_empty() {
         return own;

@@ -1,5 +1,6 @@
-//! What a plain word of YAML means. The rules are those of YAML 1.1 as PyYAML applies them, because the files people
-//! bring were written against it: `yes` and `off` are booleans, `y` is text, `010` is eight, `1e3` is text.
+//! What a plain word of YAML means. The rules are those of YAML 1.1 as PyYAML applies them, because the files
+//! people bring were written against it: `yes` and `off` are booleans, `y` is text, `010` is eight, `1e3` is
+//! text.
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,8 @@
 //! Agents: a model with instructions and tools of its own, that works inside a run.
 //!
-//! An agent's calls take the path of all calls: the run's policy, approvals, limits, sandboxes and record hold for them.
-//! [`Agent::as_tool`] lets one agent ask another; [`Agent::handoff`] lets another go on with the conversation.
+//! An agent's calls take the path of all calls: the run's policy, approvals, limits, sandboxes and record
+//! hold for them. [`Agent::as_tool`] lets one agent ask another; [`Agent::handoff`] lets another go on with
+//! the conversation.
 
 mod handoff;
 mod react;
@@ -149,14 +150,14 @@ impl Agent {
         &self.name
     }
 
-    /// Lets the agent work on `input`, within the policy, the limits and the record of `run`. The run's own tools are
-    /// not the agent's.
+    /// Lets the agent work on `input`, within the policy, the limits and the record of `run`. The run's own
+    /// tools are not the agent's.
     pub async fn run(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
         self.work(&run.nested(self.name.clone(), self.run_options()?, AgentRole::Own), input).await
     }
 
-    /// Lets the agent work on `input` as part of a tool's call: within the policy, the limits and the record of the run
-    /// that makes the call, and no longer than the call.
+    /// Lets the agent work on `input` as part of a tool's call: within the policy, the limits and the record
+    /// of the run that makes the call, and no longer than the call.
     pub async fn run_within(
         &self,
         context: &ToolContext,
@@ -187,8 +188,8 @@ impl Agent {
         tool.with_max_output(0)
     }
 
-    /// The agent as a tool that hands the conversation over: the agent goes on where the caller is, and what it says
-    /// stays in the conversation.
+    /// The agent as a tool that hands the conversation over: the agent goes on where the caller is, and what
+    /// it says stays in the conversation.
     pub fn handoff(self) -> ToolDef {
         Handoff::tool(self)
     }
@@ -210,7 +211,8 @@ impl Agent {
         }
     }
 
-    /// What its run may use and spend: it has the tool that submits, and a limit of turns when it works until it is done.
+    /// What its run may use and spend: it has the tool that submits, and a limit of turns when it works until
+    /// it is done.
     fn run_options(&self) -> Result<RunOptions, ToolsetError> {
         let mut options = self.options.clone();
         if let Some(react) = &self.react {

@@ -15,14 +15,15 @@ type Judge = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// How an agent works until it submits an answer with the tool `submit`.
 ///
-/// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached, a
-/// [stop condition](crate::LoopOptions::stop_when) holds, the conversation no longer fits the model, or the model refuses three
-/// times in a row: then there is no answer. Unless its limits say how many turns it may take, these are at most 100,
-/// whatever else they limit. In everything the agent is told, `{submit}` stands for the
-/// name of the tool.
+/// An answer without a call is followed by the word to go on, until the limits of the agent or the run are
+/// reached, a [stop condition](crate::LoopOptions::stop_when) holds, the conversation no longer fits the
+/// model, or the model refuses three times in a row: then there is no answer. Unless its limits say how many
+/// turns it may take, these are at most 100, whatever else they limit. In everything the agent is told,
+/// `{submit}` stands for the name of the tool.
 #[derive(Clone)]
 pub struct React {
-    /// The name and the description of the tool; without one the agent is done when it answers without a call.
+    /// The name and the description of the tool; without one the agent is done when it answers without a
+    /// call.
     submit: Option<(String, String)>,
     prompt: Option<String>,
     go_on: String,
@@ -66,14 +67,16 @@ impl React {
         self
     }
 
-    /// Works without a tool that submits: what the agent says without a call is its answer, so it is never told to go on.
+    /// Works without a tool that submits: what the agent says without a call is its answer, so it is never
+    /// told to go on.
     #[must_use]
     pub fn without_submit(mut self) -> Self {
         self.submit = None;
         self
     }
 
-    /// Lets the agent try so often: `judge` says whether an answer is right. The last attempt counts either way.
+    /// Lets the agent try so often: `judge` says whether an answer is right. The last attempt counts either
+    /// way.
     #[must_use]
     pub fn attempts<F, Fut>(mut self, attempts: u32, judge: F) -> Self
     where
@@ -106,8 +109,8 @@ impl React {
         self
     }
 
-    /// Leaves the submission in the conversation as the call it was; otherwise the answer is added to the words of the
-    /// message that made it.
+    /// Leaves the submission in the conversation as the call it was; otherwise the answer is added to the
+    /// words of the message that made it.
     #[must_use]
     pub fn keep_submit(mut self) -> Self {
         self.keep_submit = true;
@@ -159,7 +162,8 @@ impl React {
             let submitted = self.submit.as_ref().and_then(|(name, _)| submitted(messages, name));
             let refused = conversation.last_stop() == Some(StopReason::Refusal);
             refusals = if refused { refusals + 1 } else { 0 };
-            // A conversation that is full, or that the model does not want, gets no better by one message more.
+            // A conversation that is full, or that the model does not want, gets no better by one message
+            // more.
             let stuck =
                 conversation.last_stop() == Some(StopReason::ContextLength) || refusals >= MAX_REFUSALS;
             if end != RunEnd::Done || stuck || stop_when.iter().any(|stop| stop.holds(messages)) {
@@ -216,7 +220,8 @@ fn submitted(messages: &[Message], submit: &str) -> Option<String> {
     answers.last().map(ToolResult::to_text)
 }
 
-/// Makes submissions part of what was said: the calls and their results go, and each answer joins its message.
+/// Makes submissions part of what was said: the calls and their results go, and each answer joins its
+/// message.
 fn fold_submissions(messages: &mut Vec<Message>, submit: &str) {
     let mut ids = Vec::new();
     for message in messages.iter_mut() {

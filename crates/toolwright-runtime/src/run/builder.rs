@@ -89,8 +89,8 @@ impl RunBuilder {
         self
     }
 
-    /// Has this source say what the tools are from the first call on. Those the run was given are what it begins with: what is
-    /// recorded of it, and known before anything is called.
+    /// Has this source say what the tools are from the first call on. Those the run was given are what it
+    /// begins with: what is recorded of it, and known before anything is called.
     #[must_use]
     pub fn tools_from(mut self, source: impl ToolSource + 'static) -> Self {
         self.replaced = true;
@@ -104,9 +104,10 @@ impl RunBuilder {
         self
     }
 
-    /// Asks this approver when the policy says so. Without a policy, every call is asked about. Each call of this adds
-    /// one: they are asked in this order, and [`Decision::Escalate`](toolwright_core::Decision::Escalate) passes a call
-    /// on to the next. When the last one passes it on, the call is refused.
+    /// Asks this approver when the policy says so. Without a policy, every call is asked about. Each call of
+    /// this adds one: they are asked in this order, and
+    /// [`Decision::Escalate`](toolwright_core::Decision::Escalate) passes a call on to the next. When the
+    /// last one passes it on, the call is refused.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approvals.approvers.push(Arc::new(approver));
@@ -121,9 +122,9 @@ impl RunBuilder {
         self.approver(person)
     }
 
-    /// Says that a person makes the calls of this run: they are approved, with all that flows do for them, also where a tool
-    /// waits for a person's word. The policy and the approvers are for the calls that models make inside them. No model can
-    /// have the run's own conversation.
+    /// Says that a person makes the calls of this run: they are approved, with all that flows do for them,
+    /// also where a tool waits for a person's word. The policy and the approvers are for the calls that
+    /// models make inside them. No model can have the run's own conversation.
     #[must_use]
     pub fn started_by_person(mut self) -> Self {
         self.by_person = true;
@@ -164,8 +165,8 @@ impl RunBuilder {
         self
     }
 
-    /// Puts files into the sandboxes and runs the setup script, once all sandboxes are added. When that fails the
-    /// sandboxes are closed, unless somebody else holds them too.
+    /// Puts files into the sandboxes and runs the setup script, once all sandboxes are added. When that fails
+    /// the sandboxes are closed, unless somebody else holds them too.
     pub async fn prepare(self, preparation: &Preparation) -> Result<Self, ToolError> {
         preparation.carry_out(&self.scope.sandboxes).await?;
         Ok(self)
@@ -192,8 +193,8 @@ impl RunBuilder {
         self
     }
 
-    /// Hears the model's answers while they come; the model is then asked to stream. Pieces come in order, on the task
-    /// that waits for the answer, before the event of the whole message. Must be quick.
+    /// Hears the model's answers while they come; the model is then asked to stream. Pieces come in order, on
+    /// the task that waits for the answer, before the event of the whole message. Must be quick.
     #[must_use]
     pub fn on_delta(mut self, listener: impl Fn(ModelDelta<'_>) + Send + Sync + 'static) -> Self {
         self.deltas.push(Arc::new(listener));
@@ -246,8 +247,8 @@ impl RunBuilder {
         self
     }
 
-    /// Runs at most so many calls of one message at the same time, and at least one; the others wait for their turn.
-    /// Calls that tools make are not counted.
+    /// Runs at most so many calls of one message at the same time, and at least one; the others wait for
+    /// their turn. Calls that tools make are not counted.
     #[must_use]
     pub fn max_parallel(mut self, calls: usize) -> Self {
         self.max_parallel = calls.max(1);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    CancelToken, Message, ProgressListener, Requester, RunScope, ToolContext, ToolError, ToolSource, Toolset,
+    CallInfo, CancelToken, ErrorKind, Message, ProgressListener, Requester, RunScope, ToolContext, ToolError,
+    ToolSource, Toolset,
 };
 
 use super::tools::RunTools;
@@ -14,6 +15,7 @@ use crate::active::ActiveCalls;
 use crate::approval::Approvals;
 use crate::events::{DeltaListener, EventKind, Events};
 use crate::executor::Executor;
+use crate::guard;
 use crate::limits::{LimitReached, LimitScope, Limits};
 
 /// What a run and the runs of agents inside it have in common.
@@ -61,8 +63,8 @@ pub(crate) struct OuterRun {
     pub(crate) call: Option<AnsweredCall>,
     /// How deep its calls are.
     pub(crate) depth: u32,
-    /// How many agents around it, itself included, were handed the conversation: each works inside the loop of the one
-    /// that had it.
+    /// How many agents around it, itself included, were handed the conversation: each works inside the loop
+    /// of the one that had it.
     pub(crate) handoffs: u32,
     /// Whether its messages go on record.
     recorded: bool,
@@ -85,7 +87,8 @@ pub(crate) enum AgentRole<'a> {
     Own,
     /// It answers a call.
     Answers(&'a ToolContext),
-    /// It was handed the conversation of another agent, until this fires; that one's loop records the messages.
+    /// It was handed the conversation of another agent, until this fires; that one's loop records the
+    /// messages.
     TakesOver(&'a CancelToken),
 }
 
@@ -165,8 +168,35 @@ impl RunFrame {
         self.outer.as_ref().map_or(0, |outer| outer.depth)
     }
 
-    /// Who receives what the model says while it comes. What an agent says while it answers a call is not the answer of
-    /// the conversation.
+    /// Whether the run goes on, and a call of it may be as deep as this one.
+    pub(crate) fn may_call(&self, call: &CallInfo) -> Result<(), ToolError> {
+        if self.cancel.is_cancelled() || call.cancel.is_cancelled() {
+            return Err(guard::cancelled());
+        }
+        // Callers may not know that the run has ended: a flow that catches everything, the client of a
+        // server.
+        match self.ended() {
+            Some(RunEnd::Terminated { reason }) => {
+                return Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")));
+            }
+            Some(RunEnd::Limit { limit }) => return Err(ToolError::from(limit)),
+            _ => {}
+        }
+        let handoffs = self.outer.as_ref().map_or(0, |outer| outer.handoffs);
+        let most = self.shared.max_depth;
+        if call.depth.saturating_add(handoffs) <= most {
+            return Ok(());
+        }
+        let may = if handoffs == 0 {
+            "tools may call tools"
+        } else {
+            "tools and agents may call one another and hand over"
+        };
+        Err(ToolError::of(ErrorKind::Limit, format!("{may} {most} deep, and this call would be one deeper")))
+    }
+
+    /// Who receives what the model says while it comes. What an agent says while it answers a call is not the
+    /// answer of the conversation.
     pub(crate) fn delta_listeners(&self) -> &[DeltaListener] {
         if self.answered_call().is_some() { &[] } else { &self.shared.events.deltas }
     }
@@ -181,7 +211,8 @@ impl RunFrame {
         slot.get_or_insert(end).clone()
     }
 
-    /// Ends the run at a limit. That is written before it holds: a run whose record cannot be kept has failed.
+    /// Ends the run at a limit. That is written before it holds: a run whose record cannot be kept has
+    /// failed.
     pub(crate) fn limit_reached(&self, limit: LimitReached) -> Result<(), ToolError> {
         let written = self.shared.events.emit(EventKind::LimitHit { limit: limit.clone() });
         self.end(match &written {
@@ -227,8 +258,8 @@ impl Run {
         Ok(Run { frame })
     }
 
-    /// A run inside this one for an agent: other tools and its own limits within these; the same policy, approvers,
-    /// sandboxes, state, executor and record.
+    /// A run inside this one for an agent: other tools and its own limits within these; the same policy,
+    /// approvers, sandboxes, state, executor and record.
     pub(crate) fn nested(&self, agent: Arc<str>, options: RunOptions, role: AgentRole<'_>) -> Run {
         Run { frame: RunFrame::nested(&self.frame, agent, options, role) }
     }

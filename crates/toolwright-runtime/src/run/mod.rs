@@ -1,5 +1,5 @@
-//! A run: tools, policy, limits, state and record, shared by all its calls. `builder` makes it, `frame` is what it
-//! consists of, `dispatch` is how tools and servers reach it.
+//! A run: tools, policy, limits, state and record, shared by all its calls. `builder` makes it, `frame` is
+//! what it consists of, `dispatch` is how tools and servers reach it.
 
 mod builder;
 mod dispatch;
@@ -96,7 +96,8 @@ impl Run {
         batch::run_batch(&self.frame, calls, &[], &self.frame.cancel).await
     }
 
-    /// Like [`call_all`](Self::call_all); after one of the `fail_fast` tools failed, its later calls are skipped.
+    /// Like [`call_all`](Self::call_all); after one of the `fail_fast` tools failed, its later calls are
+    /// skipped.
     pub async fn call_all_failing_fast(
         &self,
         calls: Vec<ToolCall>,
@@ -110,8 +111,8 @@ impl Run {
         self.frame.refresh_tools(&self.frame.cancel).await
     }
 
-    /// Lets a model work with the run's tools until it is done; see [`LoopOptions`]. For a conversation that goes on after
-    /// that, see [`Conversation`].
+    /// Lets a model work with the run's tools until it is done; see [`LoopOptions`]. For a conversation that
+    /// goes on after that, see [`Conversation`].
     pub async fn generate_loop(
         &self,
         model: &dyn Model,
@@ -166,7 +167,8 @@ impl Run {
         Ok(end)
     }
 
-    /// The run as one value, for another process to take up. An error when what a tool keeps in the store is no JSON.
+    /// The run as one value, for another process to take up. An error when what a tool keeps in the store is
+    /// no JSON.
     pub fn state(&self, messages: Vec<Message>, pending: Vec<ToolCall>) -> Result<RunState, ToolError> {
         Ok(RunState {
             version: STATE_VERSION,

@@ -31,8 +31,8 @@ impl RunTools {
 }
 
 impl RunFrame {
-    /// Asks the sources for their tools, until the run ends or `cancel` fires: then the tools are those there were, and no
-    /// call of them is made any more. Without sources this is only a look at the set.
+    /// Asks the sources for their tools, until the run ends or `cancel` fires: then the tools are those there
+    /// were, and no call of them is made any more. Without sources this is only a look at the set.
     pub(crate) async fn refresh_tools(&self, cancel: &CancelToken) -> Result<Toolset, ToolError> {
         if self.tools.sources.is_empty() {
             return Ok(self.tools.current());

@@ -1,8 +1,8 @@
 //! The loop: the model answers, its calls are made, the results go back, until it asks for nothing more.
 //!
-//! A limit, an approver's decision or a cancel ends a run cleanly, with the conversation so far. Whatever meets the end
-//! first records it (a call its limit, an approver the decision), the first reason stays, and the loop goes no further.
-//! [`next`] decides what comes next; this file does it.
+//! A limit, an approver's decision or a cancel ends a run cleanly, with the conversation so far. Whatever
+//! meets the end first records it (a call its limit, an approver the decision), the first reason stays, and
+//! the loop goes no further. [`next`] decides what comes next; this file does it.
 
 mod next;
 mod options;
@@ -45,8 +45,9 @@ pub(crate) enum Left {
     Work,
 }
 
-/// Lets the model work on the conversation until it asks for nothing, the run ends, `stop` fires, or calls are left to
-/// the caller (`None`). New messages are added as they come, so that whatever ends this, they are there.
+/// Lets the model work on the conversation until it asks for nothing, the run ends, `stop` fires, or calls
+/// are left to the caller (`None`). New messages are added as they come, so that whatever ends this, they are
+/// there.
 pub(crate) async fn run_loop(
     run: &Run,
     model: &dyn Model,
@@ -113,8 +114,8 @@ impl TurnLoop<'_> {
         }
     }
 
-    /// Asks the model; `None` when the run ended, or the loop was stopped, before it answered. The text that had come by
-    /// then stays.
+    /// Asks the model; `None` when the run ended, or the loop was stopped, before it answered. The text that
+    /// had come by then stays.
     async fn ask(&mut self, request: AskRequest, choice: &ToolChoice) -> Result<Option<LoopEvent>, RunError> {
         let admission = match request {
             AskRequest::Again => Admission::NoTurn,
@@ -258,8 +259,8 @@ impl TurnLoop<'_> {
     }
 }
 
-/// Makes calls of the last answer, with these tools or those of the run, and adds their results. The model's turn is left
-/// unless that ended the run, or one of the results is the answer.
+/// Makes calls of the last answer, with these tools or those of the run, and adds their results. The model's
+/// turn is left unless that ended the run, or one of the results is the answer.
 pub(crate) async fn make_calls(
     run: &Run,
     log: &mut MessageLog,
@@ -301,8 +302,8 @@ pub(crate) async fn make_calls(
     Ok(if answered { Left::Nothing } else { Left::Work })
 }
 
-/// The calls of the last assistant message that have no result yet. Once somebody else has spoken, nobody waits for
-/// them any more.
+/// The calls of the last assistant message that have no result yet. Once somebody else has spoken, nobody
+/// waits for them any more.
 pub(crate) fn unanswered(messages: &[Message]) -> Vec<ToolCall> {
     let Some((at, assistant)) = last_assistant(messages) else { return Vec::new() };
     let after = messages.get(at + 1..).unwrap_or_default();

@@ -23,8 +23,8 @@ pub struct LoopOptions {
     pub tool_calls: ToolCalls,
     /// Whether the model must, may or may not call a tool.
     pub tool_choice: ToolChoice,
-    /// What the choice becomes once tools were called, for example [`ToolChoice::None`] to switch them off. Left out, a
-    /// named tool is asked for once and then the model is free; everything else stays.
+    /// What the choice becomes once tools were called, for example [`ToolChoice::None`] to switch them off.
+    /// Left out, a named tool is asked for once and then the model is free; everything else stays.
     pub choice_after: Option<ToolChoice>,
     /// How the model is to answer.
     pub options: ModelOptions,
@@ -37,8 +37,8 @@ pub struct LoopOptions {
 /// What happens when a conversation no longer fits its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// The middle of it is no longer sent: the instructions, the first question and the latest messages are, with a note
-    /// in between. The conversation itself stays whole.
+    /// The middle of it is no longer sent: the instructions, the first question and the latest messages are,
+    /// with a note in between. The conversation itself stays whole.
     #[default]
     LeaveOutMiddle,
     /// The model's answer, or its error, is the end.

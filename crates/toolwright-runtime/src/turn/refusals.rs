@@ -7,8 +7,9 @@ use crate::direct;
 /// The results of calls that are not made, with the places that the calls had.
 pub(crate) type Refusals = Vec<(usize, ToolResult)>;
 
-/// Calls of a reply that ended before it was whole: one that was refused, that cannot be read, or that ended for an unknown
-/// reason. In a reply that was cut off, the model's client has marked the calls that are not whole.
+/// Calls of a reply that ended before it was whole: one that was refused, that cannot be read, or that ended
+/// for an unknown reason. In a reply that was cut off, the model's client has marked the calls that are not
+/// whole.
 pub(super) fn unfinished(stop: StopReason, calls: &mut Vec<ToolCall>) -> Refusals {
     if !matches!(stop, StopReason::Refusal | StopReason::MalformedCall | StopReason::Other) {
         return Refusals::new();
@@ -98,7 +99,8 @@ mod tests {
     #[test]
     fn what_is_taken_out_keeps_its_place_and_its_reason() {
         type Filter = fn(&mut Vec<ToolCall>) -> Refusals;
-        let rows: [(&[&str], Filter, &[&str], &[usize], ErrorKind); 8] = [
+        type Row<'a> = (&'a [&'a str], Filter, &'a [&'a str], &'a [usize], ErrorKind);
+        let rows: [Row<'_>; 8] = [
             (
                 &["a", "b"],
                 |calls| unfinished(StopReason::EndTurn, calls),

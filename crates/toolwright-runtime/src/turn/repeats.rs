@@ -19,8 +19,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// What was asked for since the user spoke last, so that a model which is asked step by step, or by another process,
-    /// goes in no more circles. With `pending` calls, the last that were asked for are yet to be counted.
+    /// What was asked for since the user spoke last, so that a model which is asked step by step, or by
+    /// another process, goes in no more circles. With `pending` calls, the last that were asked for are yet
+    /// to be counted.
     pub(super) fn so_far(messages: &[Message], pending: bool) -> Self {
         let since = messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
         let asked = since.filter_map(|message| match message {
@@ -36,7 +37,8 @@ impl Repeats {
         repeats
     }
 
-    /// Notes the calls of a turn, and says how many times in a row they were asked for: alone, or as part of a circle.
+    /// Notes the calls of a turn, and says how many times in a row they were asked for: alone, or as part of
+    /// a circle.
     pub(super) fn count(&mut self, calls: &[ToolCall]) -> u64 {
         if self.recent.len() == MEMORY {
             self.recent.pop_front();

@@ -10,8 +10,8 @@ use crate::conversation::MessageLog;
 use crate::run::Run;
 use crate::{batch, direct};
 
-/// The results of calls on their way into the conversation. They get there also when a call breaks the run, or when
-/// nobody waits any more: what was done is not done again.
+/// The results of calls on their way into the conversation. They get there also when a call breaks the run,
+/// or when nobody waits any more: what was done is not done again.
 pub(super) struct PendingResults<'a> {
     pub(super) log: &'a mut MessageLog,
     pub(super) run: &'a Run,
@@ -22,7 +22,8 @@ pub(super) struct PendingResults<'a> {
 }
 
 impl PendingResults<'_> {
-    /// Adds the results there are. Says whether one of them is the answer, and who goes on with the conversation.
+    /// Adds the results there are. Says whether one of them is the answer, and who goes on with the
+    /// conversation.
     pub(super) fn add(&mut self) -> Result<(bool, Vec<Arc<Handoff>>), ToolError> {
         self.results.insert(std::mem::take(&mut self.refused));
         let mut results = self.results.take();
