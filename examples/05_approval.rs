@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Limits, LoopOptions, Message, Policy, Reply, Run,
+    ApprovalRequest, Approver, BoxFuture, Decision, LoopOptions, Message, Policy, Reply, Run, RunLimits,
     ScriptedModel, ToolError, Toolset, call_text, tool,
 };
 
@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = Run::builder(tools)
         .policy(Policy::from_yaml(POLICY)?)
         .approver(Careful)
-        .limits(Limits { tool_calls: Some(10), turns: Some(5), ..Limits::default() })
+        .limits(RunLimits { tool_calls: Some(10), turns: Some(5), ..RunLimits::default() })
         .build()?;
     // A scripted model stands in for a real one; what it asks for goes through the same path.
     let model = ScriptedModel::new([

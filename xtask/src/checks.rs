@@ -21,8 +21,8 @@ pub fn run() -> Result<()> {
     deny()
 }
 
-/// The program compiles as people build it, without what only tests ask of its dependencies, and so does each feature of the
-/// crate that people depend on.
+/// The program compiles as people build it, without what only tests ask of its dependencies, and so does each
+/// feature of the crate that people depend on.
 fn features() -> Result<()> {
     cargo(&["check", "--quiet", "--package", "toolwright-cli"])?;
     let mut command = Command::new(env!("CARGO"));

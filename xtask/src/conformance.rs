@@ -1,8 +1,8 @@
 //! `cargo xtask conformance`: MCP's own conformance suite against our example server and our client.
 //!
-//! The suite and the Node it needs are installed under `target/peers/conformance`. What is known to fail, and why, stands
-//! in `conformance/mcp/expected-failures.yaml`; a listed scenario that passes is as much news as an unlisted one that
-//! fails.
+//! The suite and the Node it needs are installed under `target/peers/conformance`. What is known to fail, and
+//! why, stands in `conformance/mcp/expected-failures.yaml`; a listed scenario that passes is as much news as
+//! an unlisted one that fails.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};

@@ -10,8 +10,9 @@ use serde_json::Value as Json;
 const TARGETS: [(&str, usize); 4] =
     [("template", 512), ("expr_parse", 512), ("expr_eval", 256), ("yaml_load", 256)];
 
-/// Runs every target that many times, or one of them. An input that crashes or takes 512 MiB ends it, and so does one that
-/// takes ten seconds; those that take one are reported, as a busy machine alone may make an input that slow.
+/// Runs every target that many times, or one of them. An input that crashes or takes 512 MiB ends it, and so
+/// does one that takes ten seconds; those that take one are reported, as a busy machine alone may make an
+/// input that slow.
 pub fn run(runs: &str, only: Option<&str>) -> Result<()> {
     seeds()?;
     let fuzz = |args: &[&str]| {

@@ -9,7 +9,8 @@ pub fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Installs packages (options of `apt-get install` may stand among them), which only root can do. Lists of packages that are missing or old are fetched first.
+/// Installs packages (options of `apt-get install` may stand among them), which only root can do. Lists of
+/// packages that are missing or old are fetched first.
 pub fn install(packages: &[&str]) -> Result<()> {
     let args = [&["install", "--yes", "--quiet"], packages].concat();
     if apt(&args)? || (apt(&["update", "--quiet"])? && apt(&args)?) {

@@ -1,4 +1,5 @@
-//! Tests that passed because something they need is not here: they say `skipped` and why, and are listed at the end.
+//! Tests that passed because something they need is not here: they say `skipped` and why, and are listed at
+//! the end.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Rust and Markdown files of the repository, and the parts of a Rust file that people read: comments and strings.
+//! Rust and Markdown files of the repository, and the parts of a Rust file that people read: comments and
+//! strings.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,8 @@ impl Source {
     }
 }
 
-/// All Rust files of the crates and of xtask. Cases of compile errors are left out: their text is their subject.
+/// All Rust files of the crates and of xtask. Cases of compile errors are left out: their text is their
+/// subject.
 pub fn rust() -> Result<Vec<Source>> {
     let root = crate::root();
     let mut parts: Vec<(String, PathBuf)> = Vec::new();
@@ -187,8 +189,8 @@ impl<'a> Scan<'a> {
         body.get(..length)
     }
 
-    /// Passes over code: a whole name, so that the end of one is not taken for a prefix of a string; a character literal; or
-    /// one sign.
+    /// Passes over code: a whole name, so that the end of one is not taken for a prefix of a string; a
+    /// character literal; or one sign.
     fn code(&mut self, sign: char) {
         let is_name = |sign: char| sign.is_alphanumeric() || sign == '_';
         if is_name(sign) {

@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 use crate::bench::peer;
 use crate::{conformance, npm, programs, skips};
 
-/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
-/// client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment under `target/peers`.
+/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own
+/// Python client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment
+/// under `target/peers`.
 const PEERS: &[(&str, &[&str])] = &[
     LLAMA,
     ("llm-workers", &["llm-workers==1.1.4"]),
@@ -96,7 +97,8 @@ fn sixel() -> Result<()> {
     if programs::has("sixel2png") { Ok(()) } else { programs::install(&["libsixel-bin"]) }
 }
 
-/// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold too.
+/// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold
+/// too.
 pub fn attacks() -> Result<()> {
     let packages = ["-p", "toolwright-expr", "-p", "toolwright-lang", "--test", "it"];
     cargo(&[&["test", "--release", "--quiet"], &packages[..], &["attacks"]].concat())
@@ -119,7 +121,8 @@ pub fn oracle() -> Result<()> {
     cargo(&["test", "--package", "toolwright-models", "--test", "it", "oracle"])
 }
 
-/// Runs all tests, and lists those that were skipped. Where nobody watches, the runner's summary is kept for the end.
+/// Runs all tests, and lists those that were skipped. Where nobody watches, the runner's summary is kept for
+/// the end.
 fn nextest_run(rest: &[&str]) -> Result<()> {
     skips::begin();
     let args = [&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat();
@@ -194,6 +197,29 @@ mod tests {
         let list = config.split("'''").nth(1).unwrap_or_default();
         let listed: Vec<&str> = list.trim().split("\n  | ").collect();
         assert_eq!(listed, wanted, "the list in .config/nextest.toml");
+    }
+
+    /// Every file and function of the hop table in ARCHITECTURE.md exists.
+    #[test]
+    fn the_hops_of_a_call_exist() {
+        let page = std::fs::read_to_string(crate::root().join("ARCHITECTURE.md")).unwrap();
+        let mut hops = 0;
+        for row in page.lines().filter(|line| line.starts_with("| ")) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [_, hop, file, functions, _, _] = cells.as_slice() else { continue };
+            if hop.parse::<u32>().is_err() {
+                continue;
+            }
+            hops += 1;
+            let path = format!("crates/toolwright-{}", file.trim_matches('`'));
+            let text = std::fs::read_to_string(crate::root().join(&path));
+            let text = text.unwrap_or_else(|error| panic!("hop {hop}, {path}: {error}"));
+            for function in functions.split('`').skip(1).step_by(2) {
+                let defined = ["(", "<"].iter().any(|sign| text.contains(&format!("fn {function}{sign}")));
+                assert!(defined, "hop {hop}: {path} has no function `{function}`");
+            }
+        }
+        assert!(hops > 20, "{hops}");
     }
 
     fn modules_with_peers(folder: &Path) -> Vec<String> {

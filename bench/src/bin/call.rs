@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use toolwright_bench::{nanos_async, report};
 use toolwright_core::{ToolCall, ToolContext, ToolDef, Toolset};
-use toolwright_runtime::{Event, Limits, Policy, Run};
+use toolwright_runtime::{Event, Policy, Run, RunLimits};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Pair {
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ears = heard.clone();
     let full = Run::builder(tools.clone())
         .policy(Policy::from_yaml("- {tools: 'add*', decision: approve}\n- {tools: rm, decision: reject}")?)
-        .limits(Limits { tool_calls: Some(u64::MAX), tokens: Some(1), ..Limits::default() })
+        .limits(RunLimits { tool_calls: Some(u64::MAX), tokens: Some(1), ..RunLimits::default() })
         .on_event(move |_: &Event| {
             ears.fetch_add(1, Ordering::Relaxed);
         })

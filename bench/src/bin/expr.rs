@@ -1,4 +1,5 @@
-//! Templates: evaluating a compiled one, and loading and evaluating. Six shapes, from a bare variable to a comprehension.
+//! Templates: evaluating a compiled one, and loading and evaluating. Six shapes, from a bare variable to a
+//! comprehension.
 
 use std::hint::black_box;
 

@@ -1,7 +1,8 @@
-//! What it costs to drain a flood: the same bytes through a plain pipe and out of our sandbox, one at a time and many at
-//! once, and how much memory that takes.
+//! What it costs to drain a flood: the same bytes through a plain pipe and out of our sandbox, one at a time
+//! and many at once, and how much memory that takes.
 //!
-//! The sizes in MiB are the arguments: of one flood (1024 unless said), and of each of 64 at once (64 unless said).
+//! The sizes in MiB are the arguments: of one flood (1024 unless said), and of each of 64 at once (64 unless
+//! said).
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -92,8 +93,8 @@ fn writer_cpu(told: &str) -> Outcome<f64> {
     Ok(seconds)
 }
 
-/// Seconds of processor time the threads of this process used. Threads that end take theirs with them, so floods are
-/// drained by threads that stay for ten seconds.
+/// Seconds of processor time the threads of this process used. Threads that end take theirs with them, so
+/// floods are drained by threads that stay for ten seconds.
 fn own_cpu() -> Outcome<f64> {
     let mut nanoseconds = 0.0;
     for task in std::fs::read_dir("/proc/self/task")? {

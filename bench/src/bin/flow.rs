@@ -1,4 +1,5 @@
-//! A YAML tool of three steps, called through the whole path: three expressions, and one with a tool in the middle.
+//! A YAML tool of three steps, called through the whole path: three expressions, and one with a tool in the
+//! middle.
 
 use serde_json::json;
 use toolwright_bench::{nanos_async, report};

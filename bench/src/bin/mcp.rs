@@ -1,9 +1,9 @@
 //! Our side of `cargo xtask bench mcp`, and the client that drives every side.
 //!
 //! `mcp serve` is the server on stdio, `mcp serve http` the one on a port of its choice, which it prints. `mcp drive
-//! stdio|http CALLS COMMAND...` starts a server, calls `add` one at a time and 64 at a time, and prints nanoseconds per
-//! call and at the 99th of 100 calls, as JSON. The client is plain text over plain streams, so that what is measured is
-//! the server.
+//! stdio|http CALLS COMMAND...` starts a server, calls `add` one at a time and 64 at a time, and prints
+//! nanoseconds per call and at the 99th of 100 calls, as JSON. The client is plain text over plain streams,
+//! so that what is measured is the server.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,7 +17,8 @@ use toolwright_core::{CancelToken, Toolset, tool};
 use toolwright_mcp::{HttpOptions, Server};
 use toolwright_runtime::Run;
 
-/// How many calls are under way at once in the second shape: over stdio on one pipe, over HTTP on as many connections.
+/// How many calls are under way at once in the second shape: over stdio on one pipe, over HTTP on as many
+/// connections.
 const AT_ONCE: usize = 64;
 
 /// Rounds of each shape; the best counts, because the noise of a machine only ever adds.
@@ -166,7 +167,8 @@ impl Pipes {
         Ok(Shape::of(start.elapsed(), each))
     }
 
-    /// Keeps as many calls under way as there are to be; what has come in is answered with new calls in one write.
+    /// Keeps as many calls under way as there are to be; what has come in is answered with new calls in one
+    /// write.
     fn many(&mut self, calls: usize) -> Result<Shape, Error> {
         let mut each = Vec::with_capacity(calls);
         let mut begun = HashMap::new();

@@ -1,4 +1,5 @@
-//! What it costs to run `/bin/true`: plainly, in our sandbox, in a new sandbox each time, and under bubblewrap.
+//! What it costs to run `/bin/true`: plainly, in our sandbox, in a new sandbox each time, and under
+//! bubblewrap.
 //!
 //! The four are interleaved, so that a busy machine slows all of them alike, and compared by their medians.
 

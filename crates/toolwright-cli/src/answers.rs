@@ -1,6 +1,7 @@
 //! The answers to the MCP servers of a file: from the person, and from the model the file names for it.
 //!
-//! Servers are started while the file is read, before its rules are known. So those are looked up when a question comes.
+//! Servers are started while the file is read, before its rules are known. So those are looked up when a
+//! question comes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -80,7 +81,8 @@ impl Approver for Rules {
     }
 }
 
-/// Makes a call that does nothing, under these rules. A person decides what they leave open, where there is one.
+/// Makes a call that does nothing, under these rules. A person decides what they leave open, where there is
+/// one.
 async fn allowed(console: &Console, policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
     let mut spec = ToolSpec::new(call.name.clone(), "What an MCP server asks.");
     spec.parameters = serde_json::json!({"type": "object"});

@@ -1,7 +1,7 @@
 //! The console: the program's three standard streams, and who reads the keyboard.
 //!
-//! `main` makes the only [`Console`] and passes it down, so a signature shows what may print or ask. Nothing else opens stdin,
-//! stdout or stderr.
+//! `main` makes the only [`Console`] and passes it down, so a signature shows what may print or ask. Nothing
+//! else opens stdin, stdout or stderr.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Stderr, Stdin, Stdout, StdoutLock, Write as _};
@@ -96,7 +96,8 @@ impl Console {
         writeln!(self.stdout(), "{text}")
     }
 
-    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is no reason to stop or to fail.
+    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is no reason to stop
+    /// or to fail.
     pub fn say(&self, text: impl Display) {
         let mut out = self.0.stderr.lock();
         let text = text.to_string();
@@ -125,7 +126,8 @@ impl Console {
         self.0.chat_reads_keys.store(true, Ordering::Relaxed);
     }
 
-    /// The person at this console: at the terminal, and at the chat once one runs. `None` when nobody can be asked.
+    /// The person at this console: at the terminal, and at the chat once one runs. `None` when nobody can be
+    /// asked.
     pub fn person(&self) -> Option<Arc<dyn Person>> {
         self.has_person().then(|| Arc::new(Terminal::new(self)) as Arc<dyn Person>)
     }

@@ -9,7 +9,7 @@ use toolwright::file::{self, Importer};
 use toolwright::lang::{Host, Loaded, MissingEnv, find_dotenv, load, load_all, parse_dotenv};
 use toolwright::mcp::{Changes, Suspension};
 use toolwright::text::clip;
-use toolwright::{Limits, Policy, Redactor, RunBuilder, ToolError, Toolset};
+use toolwright::{Policy, Redactor, RunBuilder, RunLimits, ToolError, Toolset};
 
 use crate::answers::{Asked, Later};
 use crate::console::Console;
@@ -335,7 +335,7 @@ pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunB
 }
 
 /// What a run may spend, as the file says.
-pub fn limits(loaded: &Loaded) -> anyhow::Result<Limits> {
+pub fn limits(loaded: &Loaded) -> anyhow::Result<RunLimits> {
     Ok(file::limits(loaded).map_err(wrong)?)
 }
 

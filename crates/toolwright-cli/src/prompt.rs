@@ -14,8 +14,8 @@ use crate::keyboard::Dialogue;
 /// The most lines somebody may write.
 const MAX_LINES: usize = 10_000;
 
-/// The person at the terminal, asked one question at a time. Once a chat reads the keys, the chat asks in its place: MCP servers
-/// are given their person before it runs.
+/// The person at the terminal, asked one question at a time. Once a chat reads the keys, the chat asks in its
+/// place: MCP servers are given their person before it runs.
 pub struct Terminal(Console);
 
 impl Terminal {
@@ -183,14 +183,15 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// True for a joiner where writing needs one: inside Persian and Indic words, between the parts of an emoji. Elsewhere it
-/// only makes two texts look the same.
+/// True for a joiner where writing needs one: inside Persian and Indic words, between the parts of an emoji.
+/// Elsewhere it only makes two texts look the same.
 pub fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
     let joined = |c: Option<char>| c.is_some_and(|c| c >= '\u{600}' && (c == '\u{fe0f}' || !is_hidden(c)));
     matches!(c, '\u{200c}' | '\u{200d}') && joined(before) && joined(after)
 }
 
-/// What a tool gave, on a terminal: it may have colours, and cannot move the cursor, reach the clipboard or hide itself.
+/// What a tool gave, on a terminal: it may have colours, and cannot move the cursor, reach the clipboard or
+/// hide itself.
 pub fn coloured(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut pieces = text.split("\x1b[");

@@ -1,5 +1,5 @@
-//! The approver contract: a decision about a call before it runs. The human side of a run is a [`Person`](crate::Person), which
-//! is an approver too.
+//! The approver contract: a decision about a call before it runs. The human side of a run is a
+//! [`Person`](crate::Person), which is an approver too.
 //!
 //! Policies, which pick an approver for a call, live in `toolwright-runtime`.
 
@@ -59,8 +59,8 @@ pub struct ApprovalRequest<'a> {
     pub validator: Validator,
 }
 
-/// Validates arguments as the runtime will when a decision brings them, so that whoever writes them hears of a mistake while it
-/// can still be mended. The one by default takes everything.
+/// Validates arguments as the runtime will when a decision brings them, so that whoever writes them hears of
+/// a mistake while it can still be mended. The one by default takes everything.
 #[derive(Clone, Default)]
 pub struct Validator(Option<Arc<ValidateArguments>>);
 

@@ -142,8 +142,8 @@ impl Form {
         self
     }
 
-    /// The JSON Schema of what is to be filled in, whatever the body: free text is an object with the one field `text`, and a page
-    /// has no fields.
+    /// The JSON Schema of what is to be filled in, whatever the body: free text is an object with the one
+    /// field `text`, and a page has no fields.
     pub fn schema(&self) -> Value {
         match &self.body {
             FormBody::Fields(schema) => schema.clone(),

@@ -13,7 +13,7 @@ use toolwright_core::{
 
 use crate::conversation::Conversation;
 use crate::events::{DeltaListener, EventKind};
-use crate::limits::{LimitReached, Limits};
+use crate::limits::{LimitReached, RunLimits};
 use crate::run::{AgentRole, Run, RunEnd, RunFrame, RunOptions};
 use crate::turn::RunError;
 use crate::{guard, history};
@@ -190,7 +190,7 @@ pub(crate) async fn converse(
     turns: u64,
 ) -> Result<Vec<Message>, ToolError> {
     let around = Run { frame: host };
-    let limits = Limits { turns: Some(turns), ..Limits::default() };
+    let limits = RunLimits { turns: Some(turns), ..RunLimits::default() };
     let options = RunOptions { tools: tools.clone(), limits, ..RunOptions::default() };
     let run = around.nested(context.tool_name().clone(), options, AgentRole::Answers(context));
     let given = messages.len();

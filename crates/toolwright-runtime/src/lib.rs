@@ -6,13 +6,13 @@
 //! ```
 //! use serde_json::json;
 //! use toolwright_core::{ToolCall, ToolDef, ToolSpec, Toolset};
-//! use toolwright_runtime::{Limits, Policy, Run};
+//! use toolwright_runtime::{RunLimits, Policy, Run};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! let echo = ToolDef::dynamic(ToolSpec::new("echo", "Says hello."), |_, _| async { "hello" });
 //! let run = Run::builder(Toolset::new().with(echo)?)
 //!     .policy(Policy::from_yaml("- {tools: echo, decision: approve}")?)
-//!     .limits(Limits { tool_calls: Some(1), ..Limits::default() })
+//!     .limits(RunLimits { tool_calls: Some(1), ..RunLimits::default() })
 //!     .build()?;
 //! assert_eq!(run.call(ToolCall::new("1", "echo", json!({}))).await?.to_text(), "hello");
 //! let second = run.call(ToolCall::new("2", "echo", json!({}))).await?;
@@ -55,7 +55,7 @@ pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, cal
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};
-pub use limits::{LimitKind, LimitReached, LimitScope, Limits, Spent};
+pub use limits::{LimitKind, LimitReached, LimitScope, RunLimits, Spent};
 pub use redact::{REDACTED, Redactor, is_secret_name};
 pub use render::DEFAULT_MAX_OUTPUT;
 pub use run::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run, RunBuilder, RunEnd};

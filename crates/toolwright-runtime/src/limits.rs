@@ -17,14 +17,14 @@ use crate::clock::{Clock, FOREVER};
 /// What a run may spend; `None` means no limit.
 ///
 /// ```
-/// use toolwright_runtime::Limits;
+/// use toolwright_runtime::RunLimits;
 ///
-/// let limits = Limits { tool_calls: Some(100), ..Limits::default() };
+/// let limits = RunLimits { tool_calls: Some(100), ..RunLimits::default() };
 /// assert_eq!(limits.turns, None);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct RunLimits {
     /// Model answers.
     pub turns: Option<u64>,
     /// Messages in the conversation.
@@ -147,7 +147,7 @@ pub struct LimitScope {
 
 #[derive(Debug)]
 struct Scope {
-    limits: Limits,
+    limits: RunLimits,
     clock: Clock,
     turns: AtomicU64,
     tool_calls: AtomicU64,
@@ -171,12 +171,12 @@ pub(crate) struct Permit {
 
 impl LimitScope {
     /// A fresh account.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: RunLimits) -> Self {
         Self::resumed(limits, &Spent::default(), None)
     }
 
     /// An account that goes on from what was spent earlier, inside `parent`.
-    pub fn resumed(limits: Limits, spent: &Spent, parent: Option<LimitScope>) -> Self {
+    pub fn resumed(limits: RunLimits, spent: &Spent, parent: Option<LimitScope>) -> Self {
         let around = parent.as_ref().map(|parent| parent.inner.clock.clone());
         let inner = Scope {
             limits,
@@ -192,7 +192,7 @@ impl LimitScope {
 
     /// An account inside this one: what it spends is spent here too.
     #[must_use]
-    pub fn nested(&self, limits: Limits) -> Self {
+    pub fn nested(&self, limits: RunLimits) -> Self {
         Self::resumed(limits, &Spent::default(), Some(self.clone()))
     }
 
@@ -218,7 +218,7 @@ impl LimitScope {
     }
 
     /// The limits of this account alone.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &RunLimits {
         &self.inner.limits
     }
 
@@ -404,40 +404,40 @@ fn micros(value: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn scope(limits: Limits) -> LimitScope {
+    fn scope(limits: RunLimits) -> LimitScope {
         LimitScope::new(limits)
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_limit_is_named_when_it_is_reached() {
-        let calls = scope(Limits { tool_calls: Some(1), ..Limits::default() });
+        let calls = scope(RunLimits { tool_calls: Some(1), ..RunLimits::default() });
         assert!(calls.admit_call(None).is_ok());
         assert_eq!(calls.admit_call(None).unwrap_err().to_string(), "the limit of 1 tool calls is used up");
         assert_eq!(calls.spent().tool_calls, 1);
 
-        let turns = scope(Limits { turns: Some(0), ..Limits::default() });
+        let turns = scope(RunLimits { turns: Some(0), ..RunLimits::default() });
         assert_eq!(turns.admit_turn(0).unwrap_err().limit, LimitKind::Turns);
-        let messages = scope(Limits { messages: Some(5), ..Limits::default() });
+        let messages = scope(RunLimits { messages: Some(5), ..RunLimits::default() });
         assert!(messages.admit_turn(4).is_ok());
         assert_eq!(messages.admit_turn(5).unwrap_err().limit, LimitKind::Messages);
 
-        let tokens = scope(Limits { tokens: Some(3), ..Limits::default() });
+        let tokens = scope(RunLimits { tokens: Some(3), ..RunLimits::default() });
         let usage = Usage { input_tokens: 1, output_tokens: 1, ..Usage::default() };
         assert!(tokens.spend(usage, 0.0).is_ok());
         assert_eq!(tokens.spend(usage, 0.0).unwrap_err().limit, LimitKind::Tokens);
 
-        let cost = scope(Limits { cost: Some(0.5), ..Limits::default() });
+        let cost = scope(RunLimits { cost: Some(0.5), ..RunLimits::default() });
         assert!(cost.spend(Usage::default(), 0.5).is_ok());
         assert_eq!(cost.spend(Usage::default(), 0.01).unwrap_err().limit, LimitKind::Cost);
 
-        let wall = scope(Limits { wall_time: Some(10.0), ..Limits::default() });
+        let wall = scope(RunLimits { wall_time: Some(10.0), ..RunLimits::default() });
         tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(wall.admit_call(None).unwrap_err().limit, LimitKind::WallTime);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_given_up_is_not_booked() {
-        let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
+        let limits = scope(RunLimits { working_time: Some(10.0), ..RunLimits::default() });
         let announced = limits.clock().idle_guard();
         announced.announce(Duration::from_secs(3600));
         tokio::time::advance(Duration::from_secs(2)).await;
@@ -449,7 +449,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiting_is_not_working() {
-        let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
+        let limits = scope(RunLimits { working_time: Some(10.0), ..RunLimits::default() });
         let waiting = limits.clock().idle_guard();
         waiting.announce(Duration::from_secs(8));
         tokio::time::advance(Duration::from_secs(15)).await;
@@ -470,8 +470,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_nested_scope_spends_from_both_and_a_refusal_spends_nothing() {
-        let outer = scope(Limits { tool_calls: Some(2), ..Limits::default() });
-        let inner = outer.nested(Limits { tool_calls: Some(1), ..Limits::default() });
+        let outer = scope(RunLimits { tool_calls: Some(2), ..RunLimits::default() });
+        let inner = outer.nested(RunLimits { tool_calls: Some(1), ..RunLimits::default() });
         assert!(inner.admit_call(None).is_ok());
         assert_eq!(inner.admit_call(None).unwrap_err().max, 1.0);
         assert_eq!((outer.spent().tool_calls, inner.spent().tool_calls), (1, 1));
@@ -482,8 +482,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_an_inner_scope_refuses_takes_nothing_from_its_neighbours() {
-        let outer = scope(Limits { tool_calls: Some(20_000), ..Limits::default() });
-        let refusing = outer.nested(Limits { tool_calls: Some(0), ..Limits::default() });
+        let outer = scope(RunLimits { tool_calls: Some(20_000), ..RunLimits::default() });
+        let refusing = outer.nested(RunLimits { tool_calls: Some(0), ..RunLimits::default() });
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -501,7 +501,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_earliest_deadline_wins() {
-        let limits = scope(Limits { wall_time: Some(10.0), ..Limits::default() });
+        let limits = scope(RunLimits { wall_time: Some(10.0), ..RunLimits::default() });
         let own = limits.admit_call(Some(Duration::from_secs(5))).unwrap().deadline.unwrap();
         assert!(own.1.is_none());
         let run = limits.admit_call(Some(Duration::from_secs(50))).unwrap().deadline.unwrap();

@@ -50,6 +50,22 @@ impl Accounts {
         self.entries.iter().enumerate().find(|(_, entry)| glob_match(&entry.pattern, id))
     }
 
+    /// What became of a record, as a sentence; `None` for one that is run from its data, or that no entry matches.
+    pub fn explanation(&self, id: &str) -> Option<String> {
+        let (_, Entry { status, by, .. }) = self.entry(id)?;
+        match status {
+            Status::Run => None,
+            Status::Covered => Some(format!("covered by the test `{by}`")),
+            Status::Different => Some(format!("different on purpose: {by}")),
+            Status::Later => Some(format!("not supported: {by}")),
+        }
+    }
+
+    /// Whether a record is different on purpose, or covered by a test.
+    pub fn is_settled(&self, id: &str) -> bool {
+        self.entry(id).is_some_and(|(_, entry)| matches!(entry.status, Status::Covered | Status::Different))
+    }
+
     /// Whether a record is run from its data.
     pub fn is_run(&self, id: &str) -> bool {
         self.entry(id).is_some_and(|(_, entry)| entry.status == Status::Run)

@@ -41,9 +41,11 @@ impl std::fmt::Display for VectorError {
 
 impl std::error::Error for VectorError {}
 
-/// How a file of vectors fared.
+/// The result of running a file of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// A file that gets one JSON line for each record that is checked, as soon as it is: `{"id", "failure"}`.
+    pub report: Option<PathBuf>,
     /// Records that gave what was observed.
     pub passed: usize,
     /// Records that gave something else, in words.
@@ -65,12 +67,27 @@ impl Tally {
 
     /// Counts a record that gave something else.
     pub fn fail(&mut self, id: &str, wanted: impl std::fmt::Display, got: impl std::fmt::Display) {
-        self.failures.push(format!("FAILED {id}\n  wanted: {wanted}\n  got:    {got}"));
+        let failure = format!("FAILED {id}\n  wanted: {wanted}\n  got:    {got}");
+        self.note(id, Some(&failure));
+        self.failures.push(failure);
     }
 
     /// Counts a record by comparing.
     pub fn check<T: PartialEq + std::fmt::Debug>(&mut self, id: &str, wanted: &T, got: &T) {
-        if wanted == got { self.pass() } else { self.fail(id, format!("{wanted:?}"), format!("{got:?}")) }
+        if wanted != got {
+            return self.fail(id, format!("{wanted:?}"), format!("{got:?}"));
+        }
+        self.note(id, None);
+        self.pass();
+    }
+
+    /// Written at once: if a later record makes the runner panic, this one is still known.
+    fn note(&self, id: &str, failure: Option<&str>) {
+        let Some(path) = &self.report else { return };
+        let line = format!("{}\n", serde_json::json!({"id": id, "failure": failure}));
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        // Nobody reads the report of a folder that is gone.
+        let _ = file.and_then(|mut file| std::io::Write::write_all(&mut file, line.as_bytes()));
     }
 
     /// The closing line: `N passed, N failed, N skipped`.

@@ -35,7 +35,7 @@
 //! | run calls | [`Run`], [`RunBuilder`], [`ToolCall`], [`ToolResult`] |
 //! | let a model work | [`connect`], [`LoopOptions`], [`Conversation`], [`Agent`], [`React`]; without a network [`ScriptedModel`] |
 //! | decide about calls | [`Policy`], [`Rule`], [`Approver`], [`Decision`] |
-//! | bound what a run spends | [`Limits`], [`LimitKind`], [`Price`] |
+//! | bound what a run spends | [`RunLimits`], [`LimitKind`], [`Price`] |
 //! | see and keep what happened | [`Event`], [`EventSink`], [`Transcript`], [`RunState`] |
 //! | run commands safely | [`Sandbox`], and the module `sandbox` |
 //! | serve or use MCP | the module `mcp` |
@@ -128,7 +128,7 @@ pub use toolwright_runtime::{
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::{
-    Examples, LimitKind, LimitReached, LimitScope, Limits, Match, Policy, PolicyError, Rule, RuleDecision,
+    Examples, LimitKind, LimitReached, LimitScope, Match, Policy, PolicyError, Rule, RuleDecision, RunLimits,
     Spent, call_text,
 };
 // What happened.

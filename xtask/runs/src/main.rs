@@ -1,5 +1,5 @@
-//! What `cargo xtask` runs against our own crates. A package of its own, so that `cargo xtask quick` starts without
-//! building them.
+//! What `cargo xtask` runs against our own crates. A package of its own, so that `cargo xtask quick` starts
+//! without building them.
 
 mod live;
 mod vectors;

@@ -75,7 +75,8 @@ impl Side {
     }
 }
 
-/// Builds a program of ours for release, and says where it is: next to this program, where cargo puts what it builds.
+/// Builds a program of ours for release, and says where it is: next to this program, where cargo puts what it
+/// builds.
 fn built(what: &[&str], name: &str) -> Result<PathBuf> {
     peer::check(
         Command::new(env!("CARGO"))
@@ -98,8 +99,8 @@ fn rmcp() -> Result<PathBuf> {
     Ok(target.join("release/rmcp-peer"))
 }
 
-/// The memory of a `toolwright serve` that has answered its first client and waits, in megabytes: all that is resident, and
-/// what is its own.
+/// The memory of a `toolwright serve` that has answered its first client and waits, in megabytes: all that is
+/// resident, and what is its own.
 fn idle_memory() -> Result<(f64, f64)> {
     use std::io::{BufRead as _, Write as _};
     let program = built(&["--package", "toolwright-cli"], "toolwright")?;

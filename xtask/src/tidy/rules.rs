@@ -19,8 +19,8 @@ pub const RULES: &[(&str, &str)] = &[
 /// The most columns of a comment line; code is for rustfmt.
 const WIDTH: usize = 110;
 
-/// Constructions that have an ordinary English counterpart: headless relative clauses, "is no" for "is not a", speech for
-/// input and output, and paraphrases of terms.
+/// Constructions that have an ordinary English counterpart: headless relative clauses, "is no" for "is not
+/// a", speech for input and output, and paraphrases of terms.
 const PHRASES: &[&str] = &[
     "whoever",
     "whomever",
@@ -60,8 +60,8 @@ const PHRASES: &[&str] = &[
     "today's",
 ];
 
-/// Words before "is no" and "is none" that make it ordinary: "there is no file".
-const ORDINARY: &[&str] = &["there", "where", "it"];
+/// Words before "is no" and "is none" that make it ordinary: "there is no file", "the answer is no".
+const ORDINARY: &[&str] = &["there", "where", "it", "answer"];
 
 /// Words after "is no" that make it ordinary: "is no longer".
 const COMPARED: &[&str] = &["longer", "more", "less", "fewer", "better", "later", "larger", "smaller"];
@@ -91,7 +91,8 @@ pub fn find(rust: &[Source], pages: &[Source]) -> Findings {
             }
         }
     }
-    for page in pages {
+    // The glossary lists the constructions.
+    for page in pages.iter().filter(|page| !page.path.ends_with("glossary.md")) {
         for (line, paragraph) in paragraphs(&page.text) {
             for phrase in phrases(&paragraph) {
                 note("phrases", &page.part, format!("{} `{phrase}`", place(&page.path, line)));
@@ -154,7 +155,9 @@ fn paragraphs(text: &str) -> Vec<(usize, String)> {
         } else if line.trim().is_empty() || in_code {
             open = false;
         } else {
-            match paragraphs.last_mut().filter(|_| open) {
+            // A row of a table and an item of a list stand alone.
+            let alone = ["| ", "- "].iter().any(|mark| line.trim_start().starts_with(mark));
+            match paragraphs.last_mut().filter(|_| open && !alone) {
                 Some((_, paragraph)) => paragraph.extend([" ", line]),
                 None => paragraphs.push((index + 1, line.to_owned())),
             }
@@ -247,7 +250,8 @@ mod tests {
 
     #[test]
     fn code_of_pages_is_left_out() {
-        let page = "One\ntwo.\n\n```sh\nwhoever\n```\nThree";
-        assert_eq!(paragraphs(page), [(1, "One two.".to_owned()), (7, "Three".to_owned())]);
+        let page = "One\ntwo.\n\n```sh\nwhoever\n```\nThree\n| row |\n| row |";
+        let wanted = [(1, "One two."), (7, "Three"), (8, "| row |"), (9, "| row |")];
+        assert_eq!(paragraphs(page), wanted.map(|(line, text)| (line, text.to_owned())));
     }
 }

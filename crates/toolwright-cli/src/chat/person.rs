@@ -1,4 +1,5 @@
-//! The person at the chat: questions, forms and notices become news for the screen, and wait there for an answer.
+//! The person at the chat: questions, forms and notices become news for the screen, and wait there for an
+//! answer.
 
 use tokio::sync::{mpsc, oneshot};
 use toolwright::{ApprovalRequest, BoxFuture, Decision, Form, FormReply, Notice, Person, call_text};

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::{
-    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, LoopOptions, Message, Model,
-    ModelDelta, Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
+    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, LoopOptions, Message, Model, ModelDelta,
+    Policy, RunBuilder, RunEnd, RunError, RunLimits, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
     Toolset, call_text, completion, text,
 };
 
@@ -40,7 +40,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     let model = models::choose(console, what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
-    let mut builder = builder.limits(Limits { turns: Some(turns), ..limits }).model(model.clone());
+    let mut builder = builder.limits(RunLimits { turns: Some(turns), ..limits }).model(model.clone());
     if let Some(bytes) = what.max_output {
         builder = builder.max_output(bytes);
     }
@@ -152,7 +152,7 @@ pub struct Prepared {
     /// What to keep out of records.
     pub secrets: Vec<Secret>,
     /// What the file lets a run spend; the builder has them.
-    pub limits: Limits,
+    pub limits: RunLimits,
 }
 
 /// Makes a run as it was asked for.

@@ -9,7 +9,7 @@ use toolwright_core::{
     ModelRequest, Tool, ToolCall, ToolError, ToolOutput, Toolset, Usage,
 };
 use toolwright_lang::{Host, Imports, Server, ServerTools, Source, declared_env, load, load_all};
-use toolwright_runtime::{Limits, Run, RunEnd};
+use toolwright_runtime::{Run, RunEnd, RunLimits};
 
 use crate::support::{call, host, short, tool};
 
@@ -492,7 +492,7 @@ tools:
     let run = Run::builder(file.tools().clone()).build().unwrap();
     assert!(run.call(ask()).await.unwrap().error.is_none());
     assert_eq!(run.spent().usage.total(), 84);
-    let limits = Limits { tokens: Some(50), ..Limits::default() };
+    let limits = RunLimits { tokens: Some(50), ..RunLimits::default() };
     let run = Run::builder(file.tools().clone()).limits(limits).build().unwrap();
     let error = run.call(ask()).await.unwrap().error.unwrap();
     assert_eq!(error.kind, ErrorKind::Limit);

@@ -43,9 +43,9 @@ pub(super) fn read_form(server: &str, params: &Value) -> Result<Form, RpcError> 
     Ok(Form::new(FormAuthor::Server(server.to_owned()), text::clip(message, 10_000), body))
 }
 
-/// An approver in place of a person. Approving a form takes it with its defaults, other arguments take the form under
-/// `content` there, and rejecting declines. The approver sees a call of `mcp_elicitation` with the server's name, its message,
-/// and the form. Notices are dropped: an approver only decides.
+/// An approver in place of a person. Approving a form takes it with its defaults, other arguments take the
+/// form under `content` there, and rejecting declines. The approver sees a call of `mcp_elicitation` with the
+/// server's name, its message, and the form. Notices are dropped: an approver only decides.
 #[derive(Clone)]
 pub struct ThroughApprover(Arc<dyn Approver>);
 

@@ -10,8 +10,8 @@ use toolwright_core::{
 use super::peer::{Peer, Question, key_of};
 use crate::protocol::LogLevel;
 
-/// The person at whichever client made the call. A client that cannot ask anybody refuses calls that need approval, and cancels
-/// forms.
+/// The person at whichever client made the call. A client that cannot ask anybody refuses calls that need
+/// approval, and cancels forms.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientPerson {
     top_level: TopLevel,

@@ -13,7 +13,7 @@ use toolwright_prompted::{
     Mode, ModelCompleter, Next, PromptErrorKind, PromptMessage, ToolInput, ToolUser, Transport,
     TransportCompleter, Verbosity,
 };
-use toolwright_runtime::{Event, EventKind, Limits, Run};
+use toolwright_runtime::{Event, EventKind, Run, RunLimits};
 use toolwright_testkit::server::{self, Server};
 
 fn tool(name: &str, code: fn(Value) -> Result<Value, ToolError>) -> ToolDef {
@@ -113,7 +113,7 @@ async fn nobody_can_speak_for_another() {
 
 #[tokio::test]
 async fn every_call_takes_the_path_of_all_calls() {
-    let limits = Limits { tool_calls: Some(0), ..Limits::default() };
+    let limits = RunLimits { tool_calls: Some(0), ..RunLimits::default() };
     let add = tool("perform_addition", |_| Ok(json!(1)));
     let run = Run::builder(Toolset::new().with(add).unwrap()).limits(limits).build().unwrap();
     let model = ScriptedModel::new([
@@ -311,10 +311,10 @@ async fn a_model_that_never_ends_is_ended() {
     let usage = Usage { input_tokens: 90, output_tokens: 20, ..Usage::default() };
     let said = || Reply { usage, ..again() };
     for (limits, completions) in [
-        (Limits { turns: Some(0), ..Limits::default() }, 0),
-        (Limits { turns: Some(2), ..Limits::default() }, 2),
-        (Limits { messages: Some(2), ..Limits::default() }, 1),
-        (Limits { tokens: Some(200), ..Limits::default() }, 2),
+        (RunLimits { turns: Some(0), ..RunLimits::default() }, 0),
+        (RunLimits { turns: Some(2), ..RunLimits::default() }, 2),
+        (RunLimits { messages: Some(2), ..RunLimits::default() }, 1),
+        (RunLimits { tokens: Some(200), ..RunLimits::default() }, 2),
     ] {
         let model = Arc::new(ScriptedModel::new((0..5).map(|_| said())));
         let run = Run::builder(Toolset::new().with(tool("perform_addition", |_| Ok(json!(26)))).unwrap());
@@ -387,7 +387,7 @@ async fn both_transports_reach_their_servers() {
         };
         let price = |usage: &Usage| Some((usage.input_tokens + usage.output_tokens) as f64);
         let completer = TransportCompleter::new(transport, "default", send).unwrap();
-        let limits = Limits { cost: Some(1e6), ..Limits::default() };
+        let limits = RunLimits { cost: Some(1e6), ..RunLimits::default() };
         let limited = Run::builder(Toolset::new()).limits(limits).build().unwrap();
         let user = ToolUser::new(limited.dispatch(), Arc::new(completer.clone())).await.unwrap();
         let error = user.use_tools(&asked("17 + 9?"), Mode::Manual).await.unwrap_err();

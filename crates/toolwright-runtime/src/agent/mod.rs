@@ -16,7 +16,7 @@ use toolwright_core::{
 };
 
 use crate::conversation::Conversation;
-use crate::limits::Limits;
+use crate::limits::RunLimits;
 use crate::run::{AgentRole, Run, RunEnd, RunOptions};
 use crate::turn::{LoopOptions, RunError, completion};
 
@@ -126,7 +126,7 @@ impl Agent {
 
     /// The agent, allowed to spend so much of what the run may spend.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: RunLimits) -> Self {
         self.options.limits = limits;
         self
     }

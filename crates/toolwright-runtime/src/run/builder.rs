@@ -17,7 +17,7 @@ use crate::active::ActiveCalls;
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
-use crate::limits::{LimitScope, Limits, Spent};
+use crate::limits::{LimitScope, RunLimits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
 use crate::state::RunState;
@@ -114,8 +114,8 @@ impl RunBuilder {
         self
     }
 
-    /// Adds the person of the run: they are asked about calls, as an [`approver`](Self::approver) is, and tools may ask and
-    /// notify them.
+    /// Adds the person of the run: they are asked about calls, as an [`approver`](Self::approver) is, and
+    /// tools may ask and notify them.
     #[must_use]
     pub fn person(mut self, person: Arc<dyn Person>) -> Self {
         self.scope = self.scope.with_person(person.clone());
@@ -133,7 +133,7 @@ impl RunBuilder {
 
     /// Limits what the run may spend.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: RunLimits) -> Self {
         self.options.limits = limits;
         self
     }

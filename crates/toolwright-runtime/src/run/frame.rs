@@ -16,7 +16,7 @@ use crate::approval::Approvals;
 use crate::events::{DeltaListener, EventKind, Events};
 use crate::executor::Executor;
 use crate::guard;
-use crate::limits::{LimitReached, LimitScope, Limits};
+use crate::limits::{LimitReached, LimitScope, RunLimits};
 
 /// What a run and the runs of agents inside it have in common.
 pub(crate) struct RunShared {
@@ -52,7 +52,7 @@ pub(crate) struct RunFrame {
 pub(crate) struct RunOptions {
     pub(crate) tools: Toolset,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
 }
 
 /// Where the run of an agent stands.

@@ -9,7 +9,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Agent, Conversation, EventKind, LimitKind, Limits, LoopOptions, Overflow, Policy, React, Run, RunEnd,
+    Agent, Conversation, EventKind, LimitKind, LoopOptions, Overflow, Policy, React, Run, RunEnd, RunLimits,
     RunState, StopWhen, ToolCalls,
 };
 use toolwright_testkit::exchange::Recorder;
@@ -156,7 +156,7 @@ async fn an_agent_is_a_tool_of_another_and_its_calls_take_the_same_path() {
 async fn a_refusal_and_a_limit_inside_an_agent_are_news_for_the_one_who_asked() {
     let never = Arc::new(ScriptedModel::repeating([asks_for_add()]));
     let helper = Agent::new("helper", "Adds.").model(never).tools(tools([add()]));
-    let helper = helper.limits(Limits { turns: Some(2), ..Limits::default() });
+    let helper = helper.limits(RunLimits { turns: Some(2), ..RunLimits::default() });
     let run = Run::builder(tools([helper.as_tool()])).build().unwrap();
     let boss = ScriptedModel::new([
         Reply::call("helper", json!({"input": "x"})),
@@ -353,7 +353,7 @@ async fn a_stop_condition_ends_the_loop_after_the_calls_were_made() {
 
 #[tokio::test]
 async fn a_model_that_repeats_itself_is_told_and_then_stopped() {
-    let limits = Limits { repeats: Some(2), ..Limits::default() };
+    let limits = RunLimits { repeats: Some(2), ..RunLimits::default() };
     let run = Run::builder(tools([add()])).limits(limits.clone()).build().unwrap();
     let outcome = run
         .generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &LoopOptions::default())
@@ -375,7 +375,7 @@ async fn a_model_that_repeats_itself_is_told_and_then_stopped() {
 /// Whoever asks step by step, each time in another process, is told and stopped like the loop.
 #[tokio::test]
 async fn a_model_that_repeats_itself_step_by_step_is_told_and_then_stopped() {
-    let limits = Limits { repeats: Some(2), ..Limits::default() };
+    let limits = RunLimits { repeats: Some(2), ..RunLimits::default() };
     let builder = || Run::builder(tools([add()])).limits(limits.clone());
     let model = || ScriptedModel::repeating([asks_for_add()]);
     let run = builder().build().unwrap();
@@ -508,7 +508,7 @@ async fn an_agent_has_the_tools_of_its_sources() {
         Agent::new("helper", "Helps.")
             .source(tools([add()]))
             .model(script(replies))
-            .limits(Limits { turns: Some(5), ..Limits::default() })
+            .limits(RunLimits { turns: Some(5), ..RunLimits::default() })
     };
     let sum = || vec![asks_for_add(), Reply::text("It is 3.").expecting("3")];
     let alone = agent(sum()).run(&bare_run(), go()).await.unwrap();
@@ -708,12 +708,12 @@ fn agents_that_pass_the_work_on_for_ever_meet_a_limit_and_not_the_end_of_the_sta
 
 #[tokio::test]
 async fn an_agent_that_submits_ends_some_day_whatever_else_bounds_it() {
-    let agent = |limits: Limits| {
+    let agent = |limits: RunLimits| {
         let model = Arc::new(ScriptedModel::repeating([Reply::text("Hm.").with_usage(1, 1)]));
         Agent::new("a", "b").model(model).react(React::default()).limits(limits)
     };
-    let spent = Limits { tokens: Some(1_000_000), ..Limits::default() };
-    for (limits, turns) in [(spent, 100.0), (Limits { turns: Some(7), ..Limits::default() }, 7.0)] {
+    let spent = RunLimits { tokens: Some(1_000_000), ..RunLimits::default() };
+    for (limits, turns) in [(spent, 100.0), (RunLimits { turns: Some(7), ..RunLimits::default() }, 7.0)] {
         let end = agent(limits).run(&bare_run(), go()).await.unwrap().end;
         let RunEnd::Limit { limit } = end else { panic!("{end:?}") };
         assert_eq!((limit.limit, limit.max), (LimitKind::Turns, turns));

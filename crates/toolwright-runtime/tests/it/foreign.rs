@@ -10,7 +10,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Agent, Conversation, Event, LimitKind, Limits, LoopOptions, React, Run, RunBuilder, RunEnd, RunError,
+    Agent, Conversation, Event, LimitKind, LoopOptions, React, Run, RunBuilder, RunEnd, RunError, RunLimits,
 };
 
 use crate::support::{add, bare, call, plain, tools};
@@ -67,7 +67,7 @@ async fn a_source_that_does_not_answer_is_stopped_by_cancel_and_by_a_stopper() {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_does_not_answer_is_stopped_by_the_clock() {
-    let limits = Limits { wall_time: Some(0.5), ..Limits::default() };
+    let limits = RunLimits { wall_time: Some(0.5), ..RunLimits::default() };
     let run = slow().limits(limits.clone()).build().unwrap();
     let result = soon(run.call(call("add", json!({"x": 1, "y": 2})))).await.unwrap();
     assert_eq!(result.error.unwrap().kind, ErrorKind::Limit);
@@ -85,7 +85,7 @@ async fn a_time_limit_that_is_reached_while_a_request_is_made_ends_the_run_clean
         std::thread::sleep(Duration::from_millis(600));
         content.to_vec()
     });
-    let limits = Limits { wall_time: Some(0.5), ..Limits::default() };
+    let limits = RunLimits { wall_time: Some(0.5), ..RunLimits::default() };
     let run = Run::builder(tools([slow])).limits(limits).build().unwrap();
     let asked = call("add", json!({"x": 1, "y": 2}));
     let result = ToolResult::text(&asked, "3");

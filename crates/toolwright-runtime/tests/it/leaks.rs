@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
 use toolwright_core::ToolCall;
-use toolwright_runtime::{Event, Limits, Policy, Run};
+use toolwright_runtime::{Event, Policy, Run, RunLimits};
 
 use crate::support::{add, tools};
 
@@ -50,7 +50,7 @@ fn a_million_calls_leave_memory_as_it_was() {
     runtime.block_on(async {
         let run = Run::builder(tools([add()]))
             .policy(Policy::from_yaml("- {tools: '*', decision: approve}").unwrap())
-            .limits(Limits { tool_calls: Some(u64::MAX), ..Limits::default() })
+            .limits(RunLimits { tool_calls: Some(u64::MAX), ..RunLimits::default() })
             .on_event(|_: &Event| {})
             .build()
             .unwrap();

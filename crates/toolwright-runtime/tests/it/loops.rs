@@ -8,7 +8,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    EventKind, LimitKind, Limits, LoopOptions, Policy, Run, RunEnd, RunError, ToolCalls,
+    EventKind, LimitKind, LoopOptions, Policy, Run, RunEnd, RunError, RunLimits, ToolCalls,
 };
 use toolwright_testkit::exchange::{Player, Recorder};
 
@@ -56,7 +56,7 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
         .collect();
     assert_eq!(stops, [StopReason::Paused, StopReason::Paused, StopReason::EndTurn]);
 
-    let limits = Limits { turns: Some(3), ..Limits::default() };
+    let limits = RunLimits { turns: Some(3), ..RunLimits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let model = ScriptedModel::repeating([paused()]);
     let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
@@ -228,7 +228,7 @@ async fn only_what_was_offered_is_called() {
         }
     }
     // What cannot be had counts as asked for, so that a model that insists comes to an end.
-    let limits = Limits { repeats: Some(2), ..Limits::default() };
+    let limits = RunLimits { repeats: Some(2), ..RunLimits::default() };
     let run = Run::builder(set).limits(limits).build().unwrap();
     let model = ScriptedModel::repeating([both()]);
     let outcome = run.generate_loop(&model, go(), &after(None, ToolChoice::None)).await.unwrap();
@@ -282,7 +282,7 @@ async fn pending_calls_are_made_as_the_loop_makes_them() {
     }
 }
 
-async fn limited(limits: Limits) -> (usize, LimitKind) {
+async fn limited(limits: RunLimits) -> (usize, LimitKind) {
     let set = tools([add(), sleeper("slow", Duration::from_secs(3600))]);
     let run = Run::builder(set).limits(limits.clone()).build().unwrap();
     let reply = if limits.wall_time.is_some() { Reply::call("slow", json!({})) } else { asks_for_add() };
@@ -296,11 +296,20 @@ async fn limited(limits: Limits) -> (usize, LimitKind) {
 
 #[tokio::test(start_paused = true)]
 async fn each_limit_ends_a_run_cleanly_with_the_conversation_so_far() {
-    assert_eq!(limited(Limits { messages: Some(5), ..Limits::default() }).await, (5, LimitKind::Messages));
-    assert_eq!(limited(Limits { turns: Some(2), ..Limits::default() }).await, (5, LimitKind::Turns));
-    assert_eq!(limited(Limits { tokens: Some(3), ..Limits::default() }).await, (4, LimitKind::Tokens));
-    assert_eq!(limited(Limits { tool_calls: Some(1), ..Limits::default() }).await, (5, LimitKind::ToolCalls));
-    assert_eq!(limited(Limits { wall_time: Some(1.0), ..Limits::default() }).await, (3, LimitKind::WallTime));
+    assert_eq!(
+        limited(RunLimits { messages: Some(5), ..RunLimits::default() }).await,
+        (5, LimitKind::Messages)
+    );
+    assert_eq!(limited(RunLimits { turns: Some(2), ..RunLimits::default() }).await, (5, LimitKind::Turns));
+    assert_eq!(limited(RunLimits { tokens: Some(3), ..RunLimits::default() }).await, (4, LimitKind::Tokens));
+    assert_eq!(
+        limited(RunLimits { tool_calls: Some(1), ..RunLimits::default() }).await,
+        (5, LimitKind::ToolCalls)
+    );
+    assert_eq!(
+        limited(RunLimits { wall_time: Some(1.0), ..RunLimits::default() }).await,
+        (3, LimitKind::WallTime)
+    );
 }
 
 #[tokio::test]
@@ -429,7 +438,7 @@ impl toolwright_core::Model for Waits {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_waits_for_its_vendor_does_not_work() {
-    let ask = async |says_so, limits: Limits| {
+    let ask = async |says_so, limits: RunLimits| {
         let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
         let end = run.generate_loop(&Waits { says_so }, go(), &LoopOptions::default()).await.unwrap().end;
         let limit = match end {
@@ -438,10 +447,10 @@ async fn a_model_that_waits_for_its_vendor_does_not_work() {
         };
         (limit, run.spent().waited)
     };
-    let working = || Limits { working_time: Some(10.0), ..Limits::default() };
+    let working = || RunLimits { working_time: Some(10.0), ..RunLimits::default() };
     assert_eq!(ask(true, working()).await, (None, 60.0));
     assert_eq!(ask(false, working()).await, (Some(LimitKind::WorkingTime), 0.0));
-    let wall = Limits { wall_time: Some(10.0), ..Limits::default() };
+    let wall = RunLimits { wall_time: Some(10.0), ..RunLimits::default() };
     assert_eq!(ask(true, wall).await, (Some(LimitKind::WallTime), 10.0));
 }
 
@@ -530,7 +539,7 @@ async fn a_model_that_does_not_answer_is_stopped_by_cancel_and_by_the_clock() {
     run.cancel();
     assert_eq!(asked.await.unwrap().end, Some(RunEnd::Cancelled));
 
-    let limits = Limits { wall_time: Some(2.0), ..Limits::default() };
+    let limits = RunLimits { wall_time: Some(2.0), ..RunLimits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let outcome = run.generate_loop(&Thinker, go(), &LoopOptions::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::WallTime));
@@ -561,7 +570,7 @@ impl toolwright_core::Model for Priced {
 async fn money_is_counted_and_a_price_nobody_knows_is_no_way_around_the_limit() {
     let priced = |price| Priced(ScriptedModel::repeating([asks_for_add()]), price);
     let run = || {
-        let limits = Limits { cost: Some(0.025), ..Limits::default() };
+        let limits = RunLimits { cost: Some(0.025), ..RunLimits::default() };
         Run::builder(tools([add()])).limits(limits).build().unwrap()
     };
     let first = run();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolwright_core::{
     CallNote, Content, ErrorKind, State, ToolContext, ToolDef, ToolError, ToolExt, ToolOutput, ToolSpec,
 };
-use toolwright_runtime::{EventKind, LimitKind, Limits, Run, RunEnd};
+use toolwright_runtime::{EventKind, LimitKind, Run, RunEnd, RunLimits};
 
 use crate::support::{Ears, Growing, add, bare, call, plain, sleeper, tools};
 
@@ -266,7 +266,7 @@ async fn injected_state_and_the_store_reach_tools() {
 #[tokio::test(start_paused = true)]
 async fn run_limits_name_themselves_and_end_the_run() {
     let ears = Ears::default();
-    let limits = Limits { wall_time: Some(1.0), ..Limits::default() };
+    let limits = RunLimits { wall_time: Some(1.0), ..RunLimits::default() };
     let run = ears
         .on(Run::builder(tools([sleeper("slow", Duration::from_secs(60))])).limits(limits))
         .build()
@@ -293,7 +293,7 @@ async fn wrappers_report_what_they_did() {
         .cached(Duration::from_secs(60))
         .rate_limited(1, Duration::from_secs(10));
     let ears = Ears::default();
-    let limits = Limits { working_time: Some(5.0), ..Limits::default() };
+    let limits = RunLimits { working_time: Some(5.0), ..RunLimits::default() };
     let run = ears.on(Run::builder(tools([work])).limits(limits)).build().unwrap();
     assert_eq!(run.call(bare("work")).await.unwrap().to_text(), "run 1");
     assert_eq!(run.call(bare("work")).await.unwrap().to_text(), "run 1");
@@ -316,7 +316,7 @@ async fn a_wait_ends_with_the_call_that_announced_it() {
     let limit = toolwright_core::RateLimit::new(1, Duration::from_secs(3600));
     let fetch = plain("fetch", |_| async { Ok("fetched".into()) }).rate_limited_by(&limit);
     let set = tools([fetch.with_timeout(Duration::from_secs(2)), sleeper("work", Duration::from_secs(60))]);
-    let limits = Limits { working_time: Some(10.0), ..Limits::default() };
+    let limits = RunLimits { working_time: Some(10.0), ..RunLimits::default() };
     let run = Run::builder(set).limits(limits).build().unwrap();
     run.call(bare("fetch")).await.unwrap();
     assert_eq!(run.call(bare("fetch")).await.unwrap().error.unwrap().kind, ErrorKind::Timeout);
@@ -463,7 +463,7 @@ async fn a_time_out_beyond_the_clock_is_none() {
         let run = Run::builder(tools([add().with_timeout(timeout)])).build().unwrap();
         assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
     }
-    let limits = toolwright_runtime::Limits { wall_time: Some(1e19), ..Default::default() };
+    let limits = toolwright_runtime::RunLimits { wall_time: Some(1e19), ..Default::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
 }

@@ -8,7 +8,7 @@ use toolwright_core::{
     ToolError, ToolResult, ToolSpec,
 };
 use toolwright_models::{Reply, ScriptedModel};
-use toolwright_runtime::{EventKind, Limits, LoopOptions, Policy, Run, RunEnd};
+use toolwright_runtime::{EventKind, LoopOptions, Policy, Run, RunEnd, RunLimits};
 
 use crate::support::{Ears, add, call, plain, sleeper, tools};
 
@@ -257,7 +257,7 @@ async fn a_run_that_was_ended_makes_no_more_calls() {
     let after = run.call(call("add", json!({"x": 2, "y": 2}))).await.unwrap_err();
     assert!(after.is_fatal() && after.message().contains("enough"), "{after}");
 
-    let limits = Limits { turns: Some(0), ..Limits::default() };
+    let limits = RunLimits { turns: Some(0), ..RunLimits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let model = ScriptedModel::new([Reply::text("two words")]);
     run.generate_loop(&model, vec![Message::user("hi")], &LoopOptions::default()).await.unwrap();
@@ -368,14 +368,14 @@ impl Approver for Silent {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_approval_ends_on_cancel_and_on_the_clock_but_is_not_working_time() {
-    let limited = |limits: Limits| {
+    let limited = |limits: RunLimits| {
         let ears = Ears::default();
         (ears.on(Run::builder(tools([add()])).approver(Silent).limits(limits)).build().unwrap(), ears)
     };
     let ask =
         |run: Run| tokio::spawn(async move { run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap() });
 
-    let (run, ears) = limited(Limits { working_time: Some(1.0), ..Limits::default() });
+    let (run, ears) = limited(RunLimits { working_time: Some(1.0), ..RunLimits::default() });
     let asked = ask(run.clone());
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     assert!(!asked.is_finished(), "a minute of thinking is not a second of working");
@@ -383,11 +383,11 @@ async fn waiting_for_approval_ends_on_cancel_and_on_the_clock_but_is_not_working
     assert_eq!(asked.await.unwrap().error.unwrap().kind, ErrorKind::Cancelled);
     ears.check();
 
-    let (run, ears) = limited(Limits { wall_time: Some(5.0), ..Limits::default() });
+    let (run, ears) = limited(RunLimits { wall_time: Some(5.0), ..RunLimits::default() });
     assert_eq!(ask(run).await.unwrap().error.unwrap().kind, ErrorKind::Limit);
     ears.check();
 
-    let (run, ears) = limited(Limits::default());
+    let (run, ears) = limited(RunLimits::default());
     let asked = ask(run.clone());
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     run.cancel();

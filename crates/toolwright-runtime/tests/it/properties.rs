@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolwright_core::{ToolCall, ToolDef, ToolSpec};
-use toolwright_runtime::{Limits, Run};
+use toolwright_runtime::{Run, RunLimits};
 
 use crate::support::{Ears, add, sleeper, tools};
 
@@ -93,7 +93,7 @@ proptest! {
                     .with_timeout(Duration::from_millis(*timeout))
             });
             let ears = Ears::default();
-            let limits = Limits { wall_time: Some(0.1), ..Limits::default() };
+            let limits = RunLimits { wall_time: Some(0.1), ..RunLimits::default() };
             let run = ears.on(Run::builder(tools(all)).limits(limits)).build().unwrap();
             let calls = (0..works.len()).map(|index| ToolCall::new(format!("c{index}"), format!("t{index}"), json!({}))).collect();
             let batch = tokio::spawn({ let run = run.clone(); async move { run.call_all(calls).await } });

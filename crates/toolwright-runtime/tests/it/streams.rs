@@ -11,7 +11,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Conversation, Event, EventKind, Limits, LoopOptions, Run, RunEnd, RunError, RunState, ToolCalls,
+    Conversation, Event, EventKind, LoopOptions, Run, RunEnd, RunError, RunLimits, RunState, ToolCalls,
 };
 
 use crate::support::{Ears, add, plain, sleeper, tools};
@@ -132,7 +132,7 @@ async fn what_happens_to_a_conversation_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_in_mid_stream_keeps_what_was_said_too() {
-    let limits = Limits { wall_time: Some(1.5), ..Limits::default() };
+    let limits = RunLimits { wall_time: Some(1.5), ..RunLimits::default() };
     let run = Run::builder(tools([])).limits(limits).on_delta(|_| {}).build().unwrap();
     let how = LoopOptions::default();
     let outcome = run.generate_loop(&Slow { breaks: false }, vec![Message::user("hi")], &how).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_result_from_the_caller_answers_a_pending_call() {
 
 #[tokio::test]
 async fn a_run_that_has_ended_makes_no_more_calls() {
-    let limits = Limits { tokens: Some(1), ..Limits::default() };
+    let limits = RunLimits { tokens: Some(1), ..RunLimits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let mut chat = Conversation::new(&run);
     let model = ScriptedModel::repeating([Reply::call("add", json!({"x": 1, "y": 2})).with_usage(1, 1)]);

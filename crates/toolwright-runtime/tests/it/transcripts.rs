@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::json;
 use toolwright_core::{Secret, ToolError};
-use toolwright_runtime::{Durability, EventKind, Limits, Run, RunEnd, Transcript};
+use toolwright_runtime::{Durability, EventKind, Run, RunEnd, RunLimits, Transcript};
 
 use crate::support::{Ears, add, bare, call, plain, tools};
 
@@ -147,7 +147,7 @@ async fn the_frame_of_the_record_is_never_redacted() {
         Err(ToolError::new("the policy of 100000"))
     });
     let policy = toolwright_runtime::Policy::from_yaml("- {tools: '*', decision: approve}").unwrap();
-    let limits = toolwright_runtime::Limits { tool_calls: Some(1), ..Default::default() };
+    let limits = toolwright_runtime::RunLimits { tool_calls: Some(1), ..Default::default() };
     let ears = Ears::default();
     let builder = Run::builder(tools([busy])).policy(policy).limits(limits);
     let run = ears.on(builder.transcript(&path, secrets, Durability::Process).unwrap()).build().unwrap();
@@ -260,7 +260,7 @@ async fn a_limit_that_cannot_be_written_is_no_quiet_end() {
             }
         }
     }
-    let limits = Limits { tool_calls: Some(0), ..Limits::default() };
+    let limits = RunLimits { tool_calls: Some(0), ..RunLimits::default() };
     let run = Run::builder(tools([add()])).limits(limits).on_event(Full).build().unwrap();
     let error = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap_err();
     assert!(error.is_fatal() && error.message().contains("disk is full"), "{error}");

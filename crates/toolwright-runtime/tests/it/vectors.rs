@@ -58,8 +58,10 @@ fn every_observation_of_marsys_is_accounted_for() {
 /// Runs the records that are data with `got`, which gives what we do in the terms of the observation.
 async fn run_all(system: &str, prefix: &str, got: impl AsyncFn(&Vector) -> Option<(Value, Value)>) {
     let accounts = accounts(system);
-    let mut tally = Tally::default();
-    for vector in vectors(system).iter().filter(|vector| vector.id.starts_with(prefix)) {
+    let report = std::env::var_os("TOOLWRIGHT_VECTORS_REPORT").map(PathBuf::from);
+    let mut tally = Tally { report, ..Tally::default() };
+    let all = asked_for(system).unwrap_or_else(|| vectors(system));
+    for vector in all.iter().filter(|vector| vector.id.starts_with(prefix)) {
         if !accounts.is_run(&vector.id) {
             tally.skip();
             continue;
@@ -69,8 +71,19 @@ async fn run_all(system: &str, prefix: &str, got: impl AsyncFn(&Vector) -> Optio
             None => tally.fail(&vector.id, "a way to run it", "none"),
         }
     }
-    assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));
-    assert!(tally.passed > 0, "nothing was run for {prefix}");
+    if std::env::var_os("TOOLWRIGHT_VECTORS").is_none() {
+        assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));
+        assert!(tally.passed > 0, "nothing was run for {prefix}");
+    }
+}
+
+/// The records of the file that `cargo xtask vectors` asks for, if it asks; none for another system.
+fn asked_for(system: &str) -> Option<Vec<Vector>> {
+    let asked = std::env::var_os("TOOLWRIGHT_VECTORS")?;
+    let is_asked = std::env::var("TOOLWRIGHT_VECTORS_SYSTEM").is_ok_and(|name| name == system);
+    let all: Vec<Value> = load(Path::new(&asked)).unwrap_or_default();
+    // A record of another shape is missing in the report, and so fails there.
+    Some(all.into_iter().filter(|_| is_asked).filter_map(|one| serde_json::from_value(one).ok()).collect())
 }
 
 #[tokio::test]

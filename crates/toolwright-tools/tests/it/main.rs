@@ -32,7 +32,8 @@ fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    for Case { name, run } in cases() {
+    let cases = if vectors::is_asked() { vectors::cases() } else { cases() };
+    for Case { name, run } in cases {
         for backend in Backend::ALL {
             let name = format!("{}::{name}", backend.name());
             let missing = backend.missing();
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
                 .with_ignored_flag(missing),
             );
         }
+    }
+    if vectors::is_asked() {
+        return libtest_mimic::run(&arguments, trials).exit_code();
     }
     trials.extend(definitions::trials());
     trials.extend(pages::trials());

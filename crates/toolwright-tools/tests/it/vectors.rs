@@ -43,10 +43,31 @@ fn file(name: &str) -> PathBuf {
     root().join(format!("testdata/{name}.json"))
 }
 
+/// Whether `cargo xtask vectors` asks for the records of a file of its own. It names the file, the system the records are
+/// of, and a file for the results.
+pub(crate) fn is_asked() -> bool {
+    std::env::var_os("TOOLWRIGHT_VECTORS").is_some()
+}
+
+/// A tally, which reports to `cargo xtask vectors` if that asks.
+pub(crate) fn tally() -> Tally {
+    let report = std::env::var_os("TOOLWRIGHT_VECTORS_REPORT").map(PathBuf::from);
+    Tally { report, ..Tally::default() }
+}
+
 /// The records that are run from their data.
 pub(crate) fn to_run(name: &str) -> Vec<Vector> {
     let accounts = accounts(name);
-    let mut all: Vec<Vector> = load(&file(name)).unwrap();
+    let mut all: Vec<Vector> = match std::env::var_os("TOOLWRIGHT_VECTORS") {
+        // A record of another shape is missing in the report, and so fails there.
+        Some(asked) => {
+            let system = std::env::var("TOOLWRIGHT_VECTORS_SYSTEM").unwrap_or_default();
+            let all: Vec<Value> = load(Path::new(&asked)).unwrap_or_default();
+            let is_asked = name.split('/').next() == Some(&system);
+            all.into_iter().filter(|_| is_asked).filter_map(|one| serde_json::from_value(one).ok()).collect()
+        }
+        None => load(&file(name)).unwrap(),
+    };
     all.retain(|vector| accounts.is_run(&vector.id));
     all
 }
@@ -56,6 +77,9 @@ fn accounts(name: &str) -> Accounts {
 }
 
 pub(crate) fn finish(tally: &Tally) {
+    if is_asked() {
+        return;
+    }
     assert!(tally.failures.is_empty(), "{}\n{}", tally.failures.join("\n"), tally.closing_line());
     assert!(tally.passed > 0, "nothing was run");
 }

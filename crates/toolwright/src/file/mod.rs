@@ -13,7 +13,7 @@ mod sandbox;
 use serde_json::Value;
 use toolwright_core::{Misfit, ToolError, Toolset, read_data};
 use toolwright_lang::{CurrentTools, Diagnostic, Host, LoadError, Loaded, Source};
-use toolwright_runtime::{Limits, Policy, Run, RunBuilder};
+use toolwright_runtime::{Policy, Run, RunBuilder, RunLimits};
 
 #[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
 pub use self::imports::Importer;
@@ -152,14 +152,14 @@ fn read_policy(loaded: &Loaded) -> Result<Option<Policy>, Vec<Misfit>> {
 }
 
 /// What a run may spend, as the file says.
-pub fn limits(loaded: &Loaded) -> Result<Limits, ToolError> {
-    let Some(section) = loaded.section("limits") else { return Ok(Limits::default()) };
+pub fn limits(loaded: &Loaded) -> Result<RunLimits, ToolError> {
+    let Some(section) = loaded.section("limits") else { return Ok(RunLimits::default()) };
     let mut limits = section.value.clone();
     if let Value::Object(limits) = &mut limits {
         OTHERS.iter().for_each(|other| drop(limits.remove(*other)));
     }
     if limits.is_null() {
-        return Ok(Limits::default());
+        return Ok(RunLimits::default());
     }
     read_data(&limits).map_err(|misfit| at(loaded, "limits", misfit))
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask live [FORMAT] [TASK]`: tasks for a small model that is real and errs, over real tools, judged by what they did.
 //!
-//! The model runs on this machine, on a llama.cpp server that xtask starts. This is not a test: a model of this size fails
-//! at some tasks. It shows how well our definitions, errors and repairs lead it, and whether the wire formats
-//! differ.
+//! The model runs on this machine, on a llama.cpp server that xtask starts. This is not a test: a model of
+//! this size fails at some tasks. It shows how well our definitions, errors and repairs lead it, and whether
+//! the wire formats differ.
 
 mod tasks;
 
@@ -14,7 +14,7 @@ use tasks::{After, TASKS, Task};
 use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Toolset};
 use toolwright_lang::{Host, Source, load};
 use toolwright_models::{HttpLimits, ModelSettings, connect};
-use toolwright_runtime::{Limits, LoopOptions, LoopOutcome, Run};
+use toolwright_runtime::{LoopOptions, LoopOutcome, Run, RunLimits};
 use toolwright_sandbox::{LocalSandbox, SandboxPolicy};
 
 /// The wire formats that the server speaks, and a vendor for each.
@@ -24,7 +24,8 @@ const FORMATS: &[(&str, &str)] = &[
     ("anthropic-messages", "anthropic-compatible/m"),
 ];
 
-/// Runs, on the server at `url`, the tasks whose names hold `task` over the formats whose names hold `format`.
+/// Runs, on the server at `url`, the tasks whose names hold `task` over the formats whose names hold
+/// `format`.
 pub fn run(url: &str, format: &str, task: &str) -> Result<()> {
     let formats: Vec<_> = FORMATS.iter().filter(|(name, _)| name.contains(format)).collect();
     let chosen: Vec<&Task> = TASKS.iter().filter(|each| each.name.contains(task)).collect();
@@ -71,7 +72,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
     }
     let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
     let sandbox: Arc<dyn Sandbox> = Arc::new(LocalSandbox::open(policy).await?);
-    let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
+    let limits = RunLimits { turns: Some(8), repeats: Some(2), ..RunLimits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;
     let options = ModelOptions { max_tokens: Some(400), temperature: Some(0.0), ..ModelOptions::default() };
     let how = LoopOptions { options, ..LoopOptions::default() };

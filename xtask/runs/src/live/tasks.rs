@@ -1,4 +1,5 @@
-//! The tasks of the live suite. Each is judged by what it did: the files that are there afterwards, or the answer.
+//! The tasks of the live suite. Each is judged by what it did: the files that are there afterwards, or the
+//! answer.
 
 use std::path::Path;
 

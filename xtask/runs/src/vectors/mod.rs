@@ -4,6 +4,7 @@
 
 mod anthropic_tools;
 mod expr;
+mod observed;
 mod providers;
 mod stmt;
 mod tagged;
@@ -21,6 +22,8 @@ const FAMILIES: &[Family] = &[
     ("stmt", "YAML tools and chat turns, from llm-workers", stmt::run),
     ("providers", "streams, schemas, retries and signatures, from the vendors' clients", providers::run),
     ("anthropic-tools", "prompted tool use, from anthropic-tools", anthropic_tools::run),
+    ("inspect", "tools, calls and sandboxes, from inspect_ai", |files| observed::run("inspect", files)),
+    ("marsys", "tools, calls and results, from marsys", |files| observed::run("marsys", files)),
 ];
 
 /// What `cargo xtask vectors --help` prints.

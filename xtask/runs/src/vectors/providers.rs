@@ -1,5 +1,5 @@
-//! Vectors of what the vendors' own clients do: streams, strict schemas, retries, the shapes of requests, and Amazon's
-//! signatures and frames.
+//! Vectors of what the vendors' own clients do: streams, strict schemas, retries, the shapes of requests, and
+//! Amazon's signatures and frames.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -77,7 +77,8 @@ fn retry(input: &Value) -> Value {
     json!({"anthropic": verdict("anthropic"), "openai": verdict("openai")})
 }
 
-/// The schema that our own requests are tested against must agree with the vendor's client about every request.
+/// The schema that our own requests are tested against must agree with the vendor's client about every
+/// request.
 fn shape(expected: &Value, input: &Value) -> Result<(Value, Value)> {
     let api = input["api"].as_str().context("no `api`")?;
     let (name, request) = match input.get("request") {
@@ -167,7 +168,8 @@ fn frames(expected: &Value, input: &Value) -> Result<(Value, Value)> {
     Ok((expected.get("ok").cloned().unwrap_or_else(|| "error".into()), got))
 }
 
-/// Decodes a stream and shows the reply as the vendor's client would: the message is sent back and looked at there.
+/// Decodes a stream and shows the reply as the vendor's client would: the message is sent back and looked at
+/// there.
 fn stream(
     expected: &Value,
     input: &Value,
@@ -209,8 +211,8 @@ fn stream(
     Ok((wanted, view(&reply, &body["messages"][1])))
 }
 
-/// A reply as it can be sent back: text of no length is no text, no arguments are an empty object, and JSON is JSON
-/// however it is spaced.
+/// A reply as it can be sent back: text of no length is no text, no arguments are an empty object, and JSON
+/// is JSON however it is spaced.
 fn as_it_goes_back(reply: &mut Value) {
     match reply.get_mut("content") {
         Some(Value::Array(blocks)) => blocks.retain(|block| block["text"] != ""),

@@ -1,5 +1,5 @@
-//! The fuzz targets, with their seeds and the seeds cut and changed a little: a smoke run that needs no fuzzer. The real
-//! ones are run by `cargo xtask fuzz`.
+//! The fuzz targets, with their seeds and the seeds cut and changed a little: a smoke run that needs no
+//! fuzzer. The real ones are run by `cargo xtask fuzz`.
 
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;

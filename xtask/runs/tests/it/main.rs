@@ -1,5 +1,5 @@
-//! The vectors of flows, run by the program itself: the file tools among them start commands, which a program must be
-//! prepared for and a test binary is not.
+//! The vectors of flows, run by the program itself: the file tools among them start commands, which a program
+//! must be prepared for and a test binary is not.
 
 mod fuzz;
 

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 use toolwright_core::{Tool as _, ToolResult};
-use toolwright_testkit::vectors::Tally;
 use toolwright_tools::{Memory, Options, resolve};
 
-use super::{Vector, finish, to_run};
+use super::{Vector, finish, tally, to_run};
 use crate::support::{Backend, Bench, cases};
 
 cases![
@@ -36,7 +35,7 @@ async fn plain_tools_do_what_inspect_does(backend: Backend) {
     bench.write("d/two.md", "nothing\n");
     bench.write("d/sub/three.txt", "Alpha (x)\n");
     bench.write("d/.hid", "");
-    let mut tally = Tally::default();
+    let mut tally = tally();
     for vector in of_area("tools") {
         let tool = vector.id.split('.').next().unwrap();
         let mut arguments = vector.given.clone();
@@ -101,7 +100,7 @@ async fn the_editor_does_what_inspect_does(backend: Backend) {
             ],
         ),
     ];
-    let mut tally = Tally::default();
+    let mut tally = tally();
     let mut edited = false;
     for vector in of_area("text_editor") {
         let first_insert = vector.id == "text_editor.insert_end" && !edited;
@@ -141,7 +140,7 @@ async fn memories_are_what_they_are_in_inspect(backend: Backend) {
             .map(str::to_owned)
             .collect()
     };
-    let mut tally = Tally::default();
+    let mut tally = tally();
     for vector in of_area("memory") {
         let result = bench.call("memory", vector.given.clone()).await;
         let text = result.to_text();
@@ -150,12 +149,15 @@ async fn memories_are_what_they_are_in_inspect(backend: Backend) {
         tally.check(&vector.id, &wanted, &(kind(&result), numbered(&text), listed(&text)));
     }
     finish(&tally);
+    if super::is_asked() {
+        return;
+    }
     let empty = bench.text("memory", json!({"command": "view", "path": "/memories"})).await;
     assert!(listed(&empty).is_empty(), "{empty}");
 }
 
 async fn definitions_are_those_of_inspect(_: Backend) {
-    let mut tally = Tally::default();
+    let mut tally = tally();
     for vector in of_area("std_schema") {
         let name = vector.given["tool"].as_str().unwrap();
         let tool = resolve(&format!("inspect_ai.tool.{name}")).unwrap();
@@ -178,7 +180,7 @@ async fn definitions_are_those_of_inspect(_: Backend) {
 async fn sessions_answer_as_in_inspect(backend: Backend) {
     let options = Options::new().wait_for_output(std::time::Duration::from_millis(3500));
     let bench = Bench::of(backend, [toolwright_tools::bash_session(&options)]).await;
-    let mut tally = Tally::default();
+    let mut tally = tally();
     for vector in of_area("bash_session") {
         // What happened between the observations that were kept.
         let before: &[Value] = match vector.id.as_str() {
@@ -199,7 +201,7 @@ async fn sessions_answer_as_in_inspect(backend: Backend) {
         let wanted = wanted.trim_start_matches("^C");
         let same = if vector.id.ends_with("first_cmd") { text.ends_with(wanted) } else { text == wanted };
         if same && kind(&result) == wanted_kind(&vector) {
-            tally.pass();
+            tally.check(&vector.id, &true, &true);
         } else {
             tally.fail(&vector.id, format!("{wanted:?}"), format!("{text:?} {:?}", result.error));
         }

@@ -1,10 +1,9 @@
 //! Edits as MARSYS was seen to make them, where its context was right.
 
 use serde_json::{Value, json};
-use toolwright_testkit::vectors::Tally;
 use toolwright_tools::resolve;
 
-use super::{finish, to_run};
+use super::{finish, tally, to_run};
 use crate::support::{Backend, Bench, cases};
 
 cases![edits_do_what_marsys_does_where_it_is_right, diffs_go_where_their_context_is];
@@ -23,7 +22,7 @@ fn before(id: &str) -> String {
 }
 
 async fn edits_do_what_marsys_does_where_it_is_right(backend: Backend) {
-    let mut tally = Tally::default();
+    let mut tally = tally();
     for vector in to_run("marsys/tools").into_iter().filter(|vector| vector.id.starts_with("edit/")) {
         let bench = Bench::of(backend, resolve("marsys.edit_file")).await;
         bench.write("e.txt", before(&vector.id));

@@ -10,9 +10,8 @@ use toolwright_core::{
 };
 use toolwright_runtime::Run;
 use toolwright_sandbox::SandboxPolicy;
-use toolwright_testkit::vectors::Tally;
 
-use super::{Vector, finish, to_run};
+use super::{Vector, finish, tally, to_run};
 use crate::support::{Backend, Bench, cases};
 
 cases![
@@ -95,7 +94,7 @@ async fn outcome(sandbox: &Arc<dyn Sandbox>, vector: &Vector) -> Value {
 
 async fn sandboxes_answer_as_in_inspect(backend: Backend) {
     let sandbox = sandbox(backend).await;
-    let mut tally = Tally::default();
+    let mut tally = tally();
     for vector in to_run("inspect/sandbox") {
         let got = outcome(&sandbox, &vector).await;
         tally.check(&vector.id, &wanted(&vector.observed), &got);

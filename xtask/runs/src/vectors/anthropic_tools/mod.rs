@@ -1,7 +1,7 @@
 //! Vectors of the anthropic-tools package: its prompt, its messages, its parser, its loop, its requests.
 //!
-//! Where the original crashes, or is open to an attack, the record tells what went wrong there, and what is right is
-//! decided here: see `crashed` and `forged`. The list is in `docs/divergences.md`.
+//! Where the original crashes, or is open to an attack, the record tells what went wrong there, and what is
+//! right is decided here: see `crashed` and `forged`. The list is in `docs/divergences.md`.
 
 mod prebuilt;
 
@@ -36,7 +36,8 @@ pub fn run(files: &[PathBuf]) -> Result<Tally> {
     Ok(tally)
 }
 
-/// The records of a file. Python's whole numbers have no end, so those that JSON's readers would round are kept as text.
+/// The records of a file. Python's whole numbers have no end, so those that JSON's readers would round are
+/// kept as text.
 fn load(file: &Path) -> Result<Vec<Json>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut all: Json = serde_json::from_str(&with_whole_numbers(&text))?;

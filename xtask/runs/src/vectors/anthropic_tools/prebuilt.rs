@@ -1,5 +1,5 @@
-//! Vectors of the tools that come with the package: SQL, search engines, vector stores. Services are servers on the
-//! loopback, so that what is sent to them is compared too.
+//! Vectors of the tools that come with the package: SQL, search engines, vector stores. Services are servers
+//! on the loopback, so that what is sent to them is compared too.
 
 use std::sync::Arc;
 

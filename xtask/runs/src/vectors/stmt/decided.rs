@@ -1,5 +1,5 @@
-//! Records whose outcome was decided otherwise; each decision has its line in `docs/divergences.md`. They do not count
-//! as passed. They are run all the same, and fail when they do not do what was decided.
+//! Records whose outcome was decided otherwise; each decision has its line in `docs/divergences.md`. They do
+//! not count as passed. They are run all the same, and fail when they do not do what was decided.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The file tools in a folder of their own: what they give, what they change, and what a person is told of a call.
+//! The file tools in a folder of their own: what they give, what they change, and what a person is told of a
+//! call.
 
 use std::path::Path;
 use std::sync::Arc;

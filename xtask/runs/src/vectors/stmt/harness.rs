@@ -1,4 +1,5 @@
-//! The program around a record: the tools its `meta` describes, our built-in tools, and an environment of one variable.
+//! The program around a record: the tools its `meta` describes, our built-in tools, and an environment of one
+//! variable.
 
 use std::sync::Arc;
 

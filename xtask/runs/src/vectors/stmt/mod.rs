@@ -1,5 +1,5 @@
-//! Flow vectors observed from llm-workers: files that are loaded and run, the schemas they tell models, the batch
-//! program, and pure helpers. Values are compared with their types, errors by phase and Python class.
+//! Flow vectors observed from llm-workers: files that are loaded and run, the schemas they tell models, the
+//! batch program, and pure helpers. Values are compared with their types, errors by phase and Python class.
 
 mod decided;
 mod files;
@@ -153,8 +153,8 @@ fn same_value(wanted: &Json, got: &Json) -> bool {
     as_json(wanted) == *got || matches(wanted, &Value::from_json(got))
 }
 
-/// Results of tools are JSON here: what is walked through arrives as a list, structs as objects, and what JSON has no
-/// value for as text.
+/// Results of tools are JSON here: what is walked through arrives as a list, structs as objects, and what
+/// JSON has no value for as text.
 fn as_json(wanted: &Json) -> Json {
     match wanted {
         Json::Array(items) => Json::Array(items.iter().map(as_json).collect()),

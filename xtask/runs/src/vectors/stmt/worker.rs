@@ -1,5 +1,5 @@
-//! The loop of a model and tools, with the model's answers given: what each request held, which calls were asked about,
-//! what came back for each call.
+//! The loop of a model and tools, with the model's answers given: what each request held, which calls were
+//! asked about, what came back for each call.
 //!
 //! Texts of errors are our own, so of a failed call only its failing is compared.
 
