@@ -88,3 +88,34 @@ impl Dialogue {
         let _ = tcflush(self.console.stdin(), QueueSelector::IFlush);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::console::Output;
+
+    #[tokio::test]
+    async fn questions_take_turns_and_one_that_is_given_up_is_not_asked() {
+        let console = Console::new(Output::Text);
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (answer, answered) = std::sync::mpsc::channel::<()>();
+        let asking = console.clone();
+        let first = tokio::spawn(async move {
+            let question = move |_: &Dialogue| {
+                let _ = begun.send(());
+                answered.recv().ok()
+            };
+            asking.ask(question).await
+        });
+        has_begun.await.unwrap();
+        let (shown, was_shown) = std::sync::mpsc::channel();
+        let second = console.ask(move |_| shown.send(()).ok());
+        assert!(tokio::time::timeout(Duration::from_millis(50), second).await.is_err());
+        answer.send(()).unwrap();
+        assert_eq!(first.await.unwrap(), Some(()));
+        assert_eq!(console.ask(|_| Some(3)).await, Some(3));
+        assert!(was_shown.try_recv().is_err());
+    }
+}
