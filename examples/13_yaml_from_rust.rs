@@ -1,8 +1,9 @@
-//! A file of YAML tools in a Rust program: flows call the program's own functions, and are called like them.
+//! A file of YAML tools in a Rust program: parse, check, open, run. Flows call the program's own functions.
 
 use serde_json::json;
-use toolwright::file::ToolFile;
-use toolwright::lang::{Host, Source};
+use toolwright::file::{KnownTools, ToolFile};
+use toolwright::lang::Source;
+use toolwright::session::{Caller, Session};
 use toolwright::{ToolCall, Toolset, tool};
 
 /// Looks up what a thing costs.
@@ -37,10 +38,15 @@ limits: { tool_calls: 5 }
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = Toolset::new().with(price())?;
-    // A mistake in the file would be told here, with its place; all of them at once.
-    let file = ToolFile::load(Source::text("bill.yaml", FILE), Host::new().builtins(own))?;
+    let known = KnownTools::new().builtins(own);
+    // A mistake in a section of the file would be an error here, with its location; all of them at once.
+    let file = ToolFile::parse(Source::text("bill.yaml", FILE))?;
+    // Everything that can be known without starting anything: here, nothing is wrong.
+    assert!(file.check(&known).is_empty());
+    // Opening starts what is needed: MCP servers, sandboxes. This file needs none.
+    let session = Session::builder(file).known(known).open().await?;
     // The run keeps to what the file says about runs: its policy, its limits, its sandbox.
-    let run = file.run().await?.build()?;
+    let run = session.run(Caller::Model).build()?;
     let order = json!({"order": {"nails": 100, "hammer": 2}});
     println!("{}", run.call(ToolCall::new("1", "bill", order.clone())).await?.to_text());
     // It took three calls, with those the flow made; five is all the file allows.

@@ -18,6 +18,7 @@ mod json_text;
 mod keyboard;
 mod lines;
 mod models;
+mod opening;
 mod prompt;
 mod report;
 mod runs;
@@ -84,10 +85,9 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Replay(what) => {
             on_runtime(console, commands::interruptible(commands::replay::run(what, console)))
         }
-        // They may have to start the servers a file imports tools from.
-        Command::Tools(what) => on_runtime(console, async { commands::tools::run(&what, console) }),
-        Command::Models(what) => on_runtime(console, async { commands::models::run(what, console) }),
-        Command::Check(what) => on_runtime(console, async { commands::check::run(&what, console) }),
+        Command::Tools(what) => on_runtime(console, commands::tools::run(what, console)),
+        Command::Models(what) => on_runtime(console, commands::models::run(what, console)),
+        Command::Check(what) => on_runtime(console, commands::check::run(what, console)),
     }
 }
 

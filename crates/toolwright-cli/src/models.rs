@@ -1,17 +1,17 @@
 //! Which model answers: the one that is named, or the best there is on this machine.
 
-use std::collections::BTreeMap;
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use toolwright::lang::{Host, Loaded};
+use toolwright::file::FileModels;
 use toolwright::vendor::VENDORS;
 use toolwright::{ConnectError, Model, ModelConfig, Offer, ScriptedModel, ToolError, nearest, offered};
 
 use crate::console::Console;
+use crate::opening::FileChoice;
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::{demo, files, trust};
@@ -38,26 +38,35 @@ name one with --model or TOOLWRIGHT_MODEL, set a vendor's key (such as ANTHROPIC
 demo is the built-in demo, which has tools of its own";
 
 /// The models of a file, by name.
-pub type Named = BTreeMap<String, ModelConfig>;
-
-/// What the file says about its models.
-pub fn named(loaded: Option<&Loaded>) -> anyhow::Result<Named> {
-    let Some(loaded) = loaded else { return Ok(Named::new()) };
-    Ok(toolwright::file::models(loaded).map_err(files::wrong)?)
+#[derive(Clone, Default)]
+pub struct Named {
+    models: FileModels,
+    /// The file, when nobody named it: what its models are sent waits for the person's word.
+    found: Option<PathBuf>,
 }
 
-/// Lends a file's models to its own tools, for `model_ref`. They are known once the file is loaded, and asked for when
-/// a tool needs one.
-pub fn lend(console: &Console, host: Host, named: Arc<OnceLock<Named>>) -> Host {
-    let console = console.clone();
-    host.models(move |name| {
-        let known = named.get().is_some_and(|named| named.contains_key(name));
-        if !known && !name.contains('/') {
-            return None;
-        }
-        let model = open(&console, name, named.get().unwrap_or(&Named::new())).map(Arc::from);
-        Some(model.map_err(|error| ToolError::new(format!("the model `{name}` cannot be used: {error:#}"))))
-    })
+impl Named {
+    /// The models of a file that must be trusted first, or need not.
+    pub fn new(models: FileModels, found: Option<&Path>) -> Self {
+        Named { models, found: found.map(Path::to_owned) }
+    }
+}
+
+impl std::ops::Deref for Named {
+    type Target = FileModels;
+
+    fn deref(&self) -> &FileModels {
+        &self.models
+    }
+}
+
+/// A model that a tool of a file asks for: one of the file's, or `vendor/model`.
+pub fn lent(console: &Console, name: &str, named: &Named) -> Option<Result<Arc<dyn Model>, ToolError>> {
+    if !named.contains_key(name) && !name.contains('/') {
+        return None;
+    }
+    let model = open(console, name, named).map(Arc::from);
+    Some(model.map_err(|error| ToolError::new(format!("the model `{name}` cannot be used: {error:#}"))))
 }
 
 /// The model that is named, by itself or in the file; without a name the file's `default`, the one of
@@ -118,9 +127,9 @@ pub fn file_for(
     console: &Console,
     model: Option<&str>,
     named: Option<PathBuf>,
-) -> anyhow::Result<Option<PathBuf>> {
+) -> anyhow::Result<Option<FileChoice>> {
     if !model.is_some_and(is_demo) {
-        return Ok(named.or_else(|| files::default(console)));
+        return Ok(files::choose(console, named));
     }
     match named {
         None => Ok(None),
@@ -290,7 +299,9 @@ pub fn listens(address: &str) -> Option<TcpStream> {
 /// The model of a name: one of the file's, or `vendor/model`.
 pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(config) = named.get(name) {
-        trust::model(console, name, config).map_err(files::wrong)?;
+        if let Some(file) = &named.found {
+            trust::model(console, file, name, config).map_err(files::wrong)?;
+        }
         return connect(console, &with_sight(config.clone()));
     }
     if name == "demo" {

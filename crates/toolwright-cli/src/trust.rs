@@ -16,41 +16,42 @@ use toolwright::{ErrorKind, ModelConfig, ToolError, is_secret_name};
 use crate::console::Console;
 use crate::prompt;
 use crate::saved::{self, Readers};
-use crate::{commands, files, runs};
+use crate::{commands, runs};
 
 /// What was allowed, in the user's data folder.
 const KEPT: &str = "allowed.json";
 
 /// An error unless the person allows the server, now or earlier.
-pub fn server(console: &Console, file: &Path, name: &str, server: &Server) -> Result<(), ToolError> {
+pub async fn server(console: &Console, file: &Path, name: &str, server: &Server) -> Result<(), ToolError> {
     let verb =
         if matches!(server, Server::Stdio { .. }) { "start this program" } else { "talk to this server" };
     let wish = format!("{verb} for its MCP server `{}`", visible(name));
-    Wish { wish, shown: shown(server), whole: whole(server) }.granted(console, file)
+    Wish { wish, shown: shown(server), whole: whole(server) }.granted(console, file).await
 }
 
 /// The same for what the sandboxes of a found file open.
-pub fn sandboxes(
+pub async fn sandboxes(
     console: &Console,
+    found: Option<&Path>,
     section: &SandboxSection,
     named: &[(String, SandboxSection)],
 ) -> Result<(), ToolError> {
-    let Some(file) = files::only_found() else { return Ok(()) };
+    let Some(file) = found else { return Ok(()) };
     let named = named.iter().map(|(name, section)| (format!(" of the sandbox `{}`", visible(name)), section));
     for (which, section) in std::iter::once((String::new(), section)).chain(named) {
         let opens = opens(section);
         if !opens.is_empty() {
             let wish = format!("open more to the commands{which}");
             Wish { wish, shown: opens.join("\n"), whole: json!(["sandbox", format!("{section:?}")]) }
-                .granted(console, file)?;
+                .granted(console, file)
+                .await?;
         }
     }
     Ok(())
 }
 
 /// The same for a model of a found file that is not where its vendor is: it is sent the person's words, and a key.
-pub fn model(console: &Console, name: &str, config: &ModelConfig) -> Result<(), ToolError> {
-    let Some(file) = files::only_found() else { return Ok(()) };
+pub fn model(console: &Console, file: &Path, name: &str, config: &ModelConfig) -> Result<(), ToolError> {
     let ModelConfig { base_url, key_env, proxy, .. } = config;
     let elsewhere = [("", base_url), ("through the proxy ", proxy)];
     let mut lines: Vec<String> = elsewhere
@@ -62,8 +63,9 @@ pub fn model(console: &Console, name: &str, config: &ModelConfig) -> Result<(), 
     }
     lines.extend(key_env.as_ref().map(|name| format!("with the key in {}", quoted(name))));
     let wish = format!("send what you say to the model `{}` here", visible(name));
-    Wish { wish, shown: lines.join("\n"), whole: json!(["model", base_url, key_env, proxy]) }
-        .granted(console, file)
+    let wish = Wish { wish, shown: lines.join("\n"), whole: json!(["model", base_url, key_env, proxy]) };
+    // Tools ask for their models in the middle of a call, and models are found synchronously.
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(wish.granted(console, file)))
 }
 
 /// What a file wants to do.
@@ -77,7 +79,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn granted(self, console: &Console, file: &Path) -> Result<(), ToolError> {
+    async fn granted(self, console: &Console, file: &Path) -> Result<(), ToolError> {
         let refused = |why: String| ToolError::of(ErrorKind::Approval, why);
         let folder = std::env::current_dir().map_err(|error| refused(error.to_string()))?;
         let (folder, file) = (folder.display().to_string(), visible(&file.display().to_string()));
@@ -101,7 +103,7 @@ impl Wish {
             return Err(refused(why).hint(format!("-f {file} says that you trust the file")));
         }
         let question = format!("\n{file}, which was found here, wants to {wish}:\n\n    {shown}\n\n");
-        match ask(console, question) {
+        match ask(console, question).await {
             Some(true) => {
                 kept.insert(key, json!({"folder": folder, "wish": wish, "what": shown}));
                 keep(console, kept);
@@ -201,14 +203,11 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// Asks until the answer is one; `None` when nobody answers, or Ctrl-C does.
-fn ask(console: &Console, question: String) -> Option<bool> {
-    let asking = async {
-        tokio::select! {
-            answer = console.ask(move |dialogue| prompt::yes_or_no(dialogue, &question, "Allow it, here and from now on? [y]es, [n]o: ")) => answer,
-            _ = commands::told_to_stop() => None,
-        }
-    };
-    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(asking))
+async fn ask(console: &Console, question: String) -> Option<bool> {
+    tokio::select! {
+        answer = console.ask(move |dialogue| prompt::yes_or_no(dialogue, &question, "Allow it, here and from now on? [y]es, [n]o: ")) => answer,
+        _ = commands::told_to_stop() => None,
+    }
 }
 
 fn place() -> Option<PathBuf> {

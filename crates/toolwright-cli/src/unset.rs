@@ -5,30 +5,33 @@ use std::path::{Path, PathBuf};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use toolwright::lang::{Host, Variable, declared_env, find_dotenv};
+use toolwright::Environment;
+use toolwright::lang::{Variable, find_dotenv};
 
 use crate::console::Console;
 use crate::files::dotenv_of_llm_workers;
 use crate::prompt::printable;
 use crate::saved::{self, Readers};
 
-/// Asks the person at the terminal, if there is one, for what is missing. Variables without an answer stay unset, which
-/// loading the file then tells.
-pub fn ask(console: &Console, file: &Path, mut host: Host) -> anyhow::Result<Host> {
+/// Asks the person at the terminal, if there is one, for what is needed and missing. Variables without an answer stay unset,
+/// which opening the file then reports.
+pub fn ask(
+    console: &Console,
+    declared: &[Variable],
+    mut environment: Environment,
+) -> anyhow::Result<Environment> {
     if !console.has_person() {
-        return Ok(host);
+        return Ok(environment);
     }
-    // A file with problems is told about by whoever loads it.
-    let declared = declared_env(file, &host).unwrap_or_default();
-    for variable in declared.iter().filter(|variable| !variable.is_set) {
+    for variable in declared.iter().filter(|variable| variable.is_needed && !variable.is_set) {
         let kept = if variable.persistent { dotenv().map(Some) } else { Ok(None) };
         let Some(value) = answer(console, variable, &kept)? else { continue };
         if let Ok(Some(file)) = kept {
             keep(console, &file, &variable.name, &value);
         }
-        host = host.environment([(variable.name.clone(), value)]);
+        environment = environment.with(variable.name.clone(), value);
     }
-    Ok(host)
+    Ok(environment)
 }
 
 /// The `.env` file of this folder, in which answers are kept, or why they are not: a file anywhere else, be it that of a

@@ -41,7 +41,7 @@ impl Builder<'_> {
         match self.asked.get(server) {
             None => {}
             Some(None) => {
-                let why = format!("the tools of MCP server `{server}` cannot be had");
+                let why = self.why_gone(server);
                 self.absent.push(absent(Names::Matching(rule.filter.clone()), why, true));
             }
             Some(Some(known)) => {
@@ -55,10 +55,17 @@ impl Builder<'_> {
         }
     }
 
+    fn why_gone(&self, server: &str) -> String {
+        match self.states.contains_key(server) {
+            true => format!("the tools of MCP server `{server}` cannot be had"),
+            false => format!("the MCP server `{server}` was not started"),
+        }
+    }
+
     /// Notes that a single tool of a server that cannot be had is not there, under the name it has in the file.
     pub(crate) fn note_gone(&mut self, server: &str, name: String) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
-        let why = format!("the tools of MCP server `{server}` cannot be had");
+        let why = self.why_gone(server);
         self.absent.push(Absent { prefix: String::new(), names: Names::One(name), why, gone: true });
     }
 }
@@ -72,4 +79,9 @@ pub(crate) fn stand_in(name: &str, why: &str) -> ToolDef {
         let why = why.clone();
         async move { Err::<ToolOutput, _>(ToolError::new(why)) }
     })
+}
+
+/// Whether a definition is that of a [`stand_in`].
+pub(crate) fn takes_anything(spec: &ToolSpec) -> bool {
+    spec.parameters == serde_json::json!({"type": "object"})
 }

@@ -20,7 +20,7 @@ use crate::exec::{FlowLimits, Globals};
 use crate::file;
 use crate::flow::FlowTool;
 use crate::hint::Hint;
-use crate::host::{Host, Server, ServerTools};
+use crate::host::{Host, ServerState, ServerTools};
 use crate::input::{self, Input, Type};
 use crate::live::Live;
 use crate::shape::{self, Shape};
@@ -62,9 +62,12 @@ pub(crate) struct FlowInfo {
 pub(crate) struct Builder<'b> {
     pub(crate) problems: &'b mut Problems,
     pub(crate) host: &'b Host,
-    pub(crate) servers: IndexMap<String, Server>,
+    /// The names of the file's MCP servers.
+    pub(crate) servers: Vec<String>,
+    /// How those are that were connected, or could not be.
+    pub(crate) states: &'b HashMap<String, ServerState>,
     /// What the file's names for models stand for.
-    pub(crate) models: IndexMap<String, String>,
+    pub(crate) models: &'b IndexMap<String, String>,
     /// The names of the file's sandboxes beside the default one.
     pub(crate) sandboxes: Vec<String>,
     /// Tools of servers that were asked already.
@@ -78,6 +81,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) coming: Vec<Arc<str>>,
     /// Prefixes of tools whose servers were not asked for them.
     pub(crate) unasked: Vec<String>,
+    /// Servers that the file imports from and whose tools are unknown.
+    pub(crate) unknown: Vec<(String, Place)>,
     /// Tools that the file would have.
     pub(crate) absent: Vec<Absent>,
     /// The names of all tools that were made, in whatever part of the file.
@@ -92,14 +97,15 @@ impl<'b> Builder<'b> {
     pub(crate) fn new(
         problems: &'b mut Problems,
         host: &'b Host,
-        servers: IndexMap<String, Server>,
-        models: IndexMap<String, String>,
+        (servers, states): (Vec<String>, &'b HashMap<String, ServerState>),
+        models: &'b IndexMap<String, String>,
         globals: Arc<Globals>,
     ) -> Self {
         Builder {
             problems,
             host,
             servers,
+            states,
             models,
             sandboxes: Vec::new(),
             asked: IndexMap::new(),
@@ -109,6 +115,7 @@ impl<'b> Builder<'b> {
             flows: Vec::new(),
             coming: Vec::new(),
             unasked: Vec::new(),
+            unknown: Vec::new(),
             absent: Vec::new(),
             made: HashSet::new(),
             live: Vec::new(),

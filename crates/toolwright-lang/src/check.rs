@@ -30,11 +30,18 @@ const CALLED: &str = "expressions call none, a step does (`call: ...`), and a sc
 
 /// Checks all flows of a file.
 pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
-    let found = loaded.problems.found.clone();
+    let mut found = loaded.problems.found.clone();
     let env = match loaded.globals.value("env") {
         Some(Value::Dict(env)) => env.entries().iter().map(|(name, _)| name.to_string()).collect(),
         _ => Vec::new(),
     };
+    for (name, place) in &loaded.unknown {
+        let message =
+            format!("the MCP server `{name}` was not started, so calls of its tools are not checked");
+        found.add(Severity::Warning, || {
+            loaded.problems.sources.diagnostic(Severity::Warning, *place, message, None)
+        });
+    }
     let mut checker = Checker { loaded, found, lenders: lenders(&loaded.flows), env };
     for (index, flow) in loaded.flows.iter().enumerate() {
         checker.flow(index, flow);

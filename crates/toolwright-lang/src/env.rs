@@ -6,6 +6,7 @@ use toolwright_expr::{EvalLimits, Value};
 use crate::build::text;
 use crate::diag::Problems;
 use crate::host::Host;
+use crate::needs::Needs;
 use crate::shape;
 use crate::template::{self, Snippet};
 use crate::yaml::{Data, Node};
@@ -23,15 +24,17 @@ pub struct Variable {
     pub secret: bool,
     /// Whether the host has a value for it.
     pub is_set: bool,
-}
-
-/// The variables of a file.
-pub(crate) fn declared(problems: &mut Problems, root: &Node, host: &Host) -> Vec<Variable> {
-    read(problems, root, host).0
+    /// Whether it must be set for the intended use of the file.
+    pub is_needed: bool,
 }
 
 /// The declared variables, the secret values, and the value of `env` in expressions.
-pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Variable>, Vec<Secret>, Value) {
+pub(crate) fn read(
+    problems: &mut Problems,
+    root: &Node,
+    host: &Host,
+    needs: &Needs,
+) -> (Vec<Variable>, Vec<Secret>, Value) {
     let mut visible: Vec<(String, Value)> =
         host.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let (mut variables, mut secrets) = (Vec::new(), Vec::new());
@@ -62,7 +65,7 @@ pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Va
                 }
                 visible.push((name.clone(), Value::str(value.as_str())));
             }
-            None if host.empty_when_missing() => visible.push((name.clone(), Value::str(""))),
+            None if !needs.variable(&name) => visible.push((name.clone(), Value::str(""))),
             None => {
                 let message = format!("the environment variable `{name}` is not set");
                 problems.error_hint(
@@ -79,6 +82,7 @@ pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Va
             persistent: flag("persistent"),
             secret: flag("secret"),
             is_set: value.is_some(),
+            is_needed: needs.variable(&name),
             name,
         });
     }

@@ -5,7 +5,6 @@ use std::path::{Component, Path, PathBuf};
 use toolwright_expr::{EvalLimits, Value};
 
 use crate::diag::{Place, Problems, Severity};
-use crate::host::Host;
 use crate::json_nodes;
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
@@ -59,8 +58,9 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    pub(crate) fn new(host: &Host) -> Self {
-        Loader { work_dir: host.work_dir.clone(), stack: Vec::new(), folders: Vec::new(), included: 0 }
+    /// `work_dir` is the folder that `./` means.
+    pub(crate) fn new(work_dir: Option<PathBuf>) -> Self {
+        Loader { work_dir, stack: Vec::new(), folders: Vec::new(), included: 0 }
     }
 
     pub(crate) fn root(&mut self, problems: &mut Problems, source: Source) -> Option<Node> {

@@ -1,9 +1,9 @@
-//! What the program lends to a file: built-in tools, MCP servers, models, the environment.
+//! What the program lends to a file: built-in tools, models, values of variables.
 //!
-//! This crate starts no programs and dials no servers. Everything outside the file comes through a [`Host`].
+//! This crate starts no programs and dials no servers. A program connects the servers that a
+//! [`BoundFile`](crate::BoundFile) names, and hands their tools to the compiler as [`ServerState`]s.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,14 +29,6 @@ pub trait Imports: Send + Sync {
         let _ = reference;
         None
     }
-
-    /// The tools of an MCP server the file declares, under their own names.
-    fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError> {
-        let _ = server;
-        Err(ToolError::new(format!(
-            "the MCP server `{name}` cannot be reached: this program connects to none"
-        )))
-    }
 }
 
 /// What an MCP server has for a file.
@@ -56,6 +48,23 @@ impl std::fmt::Debug for ServerTools {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerTools").field("tools", &self.tools).finish_non_exhaustive()
     }
+}
+
+/// How a server of a file is when the file is compiled. A server without a state has not been connected: which tools it
+/// has is unknown.
+#[derive(Debug)]
+pub enum ServerState {
+    /// It is connected, and these are its tools.
+    Connected(ServerTools),
+    /// It has not been connected, and these of its tools are known. There may be others.
+    Known(Toolset),
+    /// It could not be connected.
+    Failed {
+        /// The reason.
+        error: ToolError,
+        /// Whether the file is then of no use.
+        required: bool,
+    },
 }
 
 impl From<Toolset> for ServerTools {
@@ -159,30 +168,10 @@ pub struct Host {
     pub(crate) models: Option<Models>,
     pub(crate) variables: IndexMap<String, toolwright_expr::Value>,
     pub(crate) environment: HashMap<String, String>,
-    pub(crate) work_dir: Option<PathBuf>,
     pub(crate) limits: FlowLimits,
-    pub(crate) missing_env: MissingEnv,
-    pub(crate) offline: bool,
-    pub(crate) spares_servers: bool,
-    pub(crate) applied: Vec<String>,
-}
-
-/// What to make of a declared variable that is not set.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MissingEnv {
-    /// The file cannot be used.
-    #[default]
-    Error,
-    /// It is empty text, for looking at a file without running it.
-    Empty,
 }
 
 impl Host {
-    /// Variables that are not set count as empty.
-    pub(crate) fn empty_when_missing(&self) -> bool {
-        self.missing_env == MissingEnv::Empty
-    }
-
     /// A host that lends nothing.
     pub fn new() -> Self {
         Host::default()
@@ -213,7 +202,7 @@ impl Host {
         self
     }
 
-    /// Finds other tools and MCP servers.
+    /// Finds other tools.
     #[must_use]
     pub fn imports(mut self, imports: impl Imports + 'static) -> Self {
         self.imports = Some(Arc::new(imports));
@@ -252,44 +241,6 @@ impl Host {
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         self.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
-        self
-    }
-
-    /// What to make of a declared variable that is not set.
-    #[must_use]
-    pub fn missing_env(mut self, missing: MissingEnv) -> Self {
-        self.missing_env = missing;
-        self
-    }
-
-    /// Asks no MCP server for its tools: for looking at a file without running anything. Calls of such tools are not
-    /// checked then, and the tools cannot be called.
-    #[must_use]
-    pub fn offline(mut self) -> Self {
-        self.offline = true;
-        self
-    }
-
-    /// Makes do without the MCP servers that cannot be had, also those the file is of no use without: for a single tool that may
-    /// need none of them. What needs one fails when it is called.
-    #[must_use]
-    pub fn spare_servers(mut self) -> Self {
-        self.spares_servers = true;
-        self
-    }
-
-    /// Says that the program applies these sections (`policy`, `limits`, `sandbox`, `sandboxes`) to the runs in which it uses the file's
-    /// tools. A file that has one which nobody applies is refused: its tools would run as if it said nothing.
-    #[must_use]
-    pub fn applies<S: Into<String>>(mut self, sections: impl IntoIterator<Item = S>) -> Self {
-        self.applied.extend(sections.into_iter().map(Into::into));
-        self
-    }
-
-    /// The folder that `./` means in `!include`; otherwise it is the file's own.
-    #[must_use]
-    pub fn work_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.work_dir = Some(folder.into());
         self
     }
 

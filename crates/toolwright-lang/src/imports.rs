@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Entry, Tool, ToolError, ToolSettings, ToolSpec, Toolset, nearest};
+use toolwright_core::{Entry, Tool, ToolSettings, ToolSpec, Toolset, nearest};
 
-use crate::absent::stand_in;
+use crate::absent::{stand_in, takes_anything};
 use crate::build::{Builder, Tools, common_settings, text, to_toolset};
 use crate::diag::{Place, Severity};
 use crate::flow::ImportedTool;
+use crate::host::ServerState;
 use crate::live::{Live, Rule, What};
 use crate::llm::{ExtractJson, LlmTool};
 use crate::load::{CHAT, FILE, SHARED};
@@ -63,7 +64,10 @@ impl Builder<'_> {
         if let Some(description) = text(node, "description") {
             spec.description = description;
         }
-        if !(blocks && self.host.offline) {
+        // Which parameters the tool of an unconnected server has is unknown.
+        let halves = self.halves(&reference);
+        let unknown = halves.is_some_and(|(source, _)| blocks && self.is_unknown(source));
+        if !(unknown && takes_anything(&spec)) {
             self.describe_parameters(node, &mut spec);
         }
         if let Some(confirm) = config.get("require_confirmation").and_then(Json::as_bool) {
@@ -120,12 +124,12 @@ impl Builder<'_> {
     fn imported(&mut self, reference: &str, config: &Json, node: &Node) -> Option<Arc<dyn Tool>> {
         let place = node.get("import_tool").map_or(node.place, |node| node.place);
         if let Some((source, tool)) = self.halves(reference) {
-            if self.host.offline && is_server(source) {
-                self.server_tools(source.trim_start_matches("mcp:"), place);
+            let all = self.source(source, place);
+            let tools = all.clone().unwrap_or_default().filtered([tool]);
+            if tools.is_empty() && is_server(source) && self.is_unknown(source) {
                 return Some(Arc::new(stand_in(tool, "the server of this tool was not started")));
             }
-            let all = self.source(source, place)?;
-            let tools = all.clone().filtered([tool]);
+            let all = all?;
             let mut found: Vec<&Entry> = tools.iter().collect();
             return match (found.pop(), found.is_empty()) {
                 (Some(entry), true) => Some(entry.tool.clone()),
@@ -172,7 +176,7 @@ impl Builder<'_> {
         let Some(rest) = reference.strip_prefix("mcp:") else { return reference.rsplit_once('/') };
         let named =
             |name: &&String| rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
-        let server = self.servers.keys().filter(named).map(String::len).max().or_else(|| rest.find('/'))?;
+        let server = self.servers.iter().filter(named).map(String::len).max().or_else(|| rest.find('/'))?;
         let at = reference.len() - rest.len() + server;
         Some((reference.get(..at)?, reference.get(at + 1..)?))
     }
@@ -240,42 +244,42 @@ impl Builder<'_> {
         if let Some(known) = self.asked.get(name) {
             return known.as_ref().map(|known| known.tools.clone());
         }
-        let Some(server) = self.servers.get(name) else {
+        if !self.servers.iter().any(|known| known == name) {
             let message = format!("there is no MCP server `{name}`");
-            let hint = match nearest(name, self.servers.keys().map(String::as_str)) {
+            let hint = match nearest(name, self.servers.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "declare it under `mcp`".to_owned(),
             };
             self.problems.error_hint(place, message, hint);
             return None;
-        };
-        if self.host.offline {
-            let message =
-                format!("the MCP server `{name}` was not started, so calls of its tools are not checked");
-            self.problems.add(Severity::Warning, place, message, None);
-            self.asked.insert(name.to_owned(), None);
-            return None;
         }
-        let tools = match &self.host.imports {
-            Some(imports) => imports.server(name, server),
-            None => Err(ToolError::new("this program connects to no servers")),
-        };
-        let tools = match tools {
-            Ok(known) => {
+        let tools = match self.states.get(name) {
+            Some(ServerState::Connected(known)) => {
                 self.left_out.insert(name.to_owned(), known.left_out.clone());
-                Some(known)
+                Some(known.clone())
             }
-            Err(error) => {
-                let needed = server.trust().required && !self.host.spares_servers;
-                let severity = if needed { Severity::Error } else { Severity::Warning };
+            Some(ServerState::Known(tools)) => Some(tools.clone().into()),
+            Some(ServerState::Failed { error, required }) => {
+                let severity = if *required { Severity::Error } else { Severity::Warning };
                 let message = format!("the tools of MCP server `{name}` cannot be had: {error}");
                 self.problems.add(severity, place, message, error.hint_text().map(str::to_owned));
+                None
+            }
+            None => {
+                self.unknown.push((name.to_owned(), place));
                 None
             }
         };
         let own = tools.as_ref().map(|known| known.tools.clone());
         self.asked.insert(name.to_owned(), tools);
         own
+    }
+
+    /// Whether a server has or may have tools that are unknown, because it has not been connected.
+    fn is_unknown(&self, server: &str) -> bool {
+        let server = server.strip_prefix("mcp:").unwrap_or(server);
+        let declared = self.servers.iter().any(|known| known == server);
+        declared && matches!(self.states.get(server), None | Some(ServerState::Known(_)))
     }
 
     /// Why one tool of a server cannot be used.
@@ -314,7 +318,7 @@ impl Builder<'_> {
         let place = node.get("import_tools").map_or(node.place, |node| node.place);
         let prefix = text(node, "prefix").unwrap_or_default();
         let from_server = is_server(&reference);
-        if self.host.offline && from_server {
+        if from_server && self.is_unknown(&reference) {
             self.unasked.push(prefix.clone());
         }
         let tools = self.source(&reference, place);
@@ -335,7 +339,7 @@ impl Builder<'_> {
     /// Takes in all tools of a server as `<server>_<tool>`, with hints.
     pub(crate) fn auto_import(&mut self, server: &str, place: Place, into: &mut Tools, scope: &str) {
         let rule = Rule::automatic(server);
-        if self.host.offline {
+        if self.is_unknown(server) {
             self.unasked.push(rule.prefix.clone());
         }
         let tools = self.server_tools(server, place);

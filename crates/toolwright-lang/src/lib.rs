@@ -1,8 +1,10 @@
 //! YAML tool files: flows of calls, expressions, branches and loops that load as ordinary tools.
 //!
-//! A file holds shared data, tools made of statements, and the sections of the chat and batch programs. [`load`] reads
-//! it with everything it includes, checks it, and gives a [`Toolset`](toolwright_core::Toolset); from there on a flow is
-//! a tool like any other, called by the runtime's one path.
+//! A file holds shared data, tools made of statements, and the sections of the chat and batch programs. It becomes tools in
+//! three steps: [`SourceFile::parse`] reads it with everything it includes, [`SourceFile::bind`] evaluates what depends on
+//! variables, and [`BoundFile::compile`] makes a [`Toolset`](toolwright_core::Toolset), with the tools of the MCP servers
+//! that the program has connected in between. [`load`] does all three. From there on a flow is a tool like any other,
+//! called by the runtime's one path.
 //!
 //! ```
 //! use serde_json::json;
@@ -29,6 +31,7 @@
 //! ```
 
 mod absent;
+mod bind;
 mod blocks;
 mod build;
 mod cache;
@@ -53,6 +56,8 @@ mod live;
 mod llm;
 mod load;
 mod models;
+mod needs;
+mod parse;
 mod references;
 mod schema;
 mod sections;
@@ -62,6 +67,7 @@ mod statements;
 mod step;
 mod template;
 
+pub use bind::BoundFile;
 pub use cache::cache_key;
 pub use cli::{CLI_TOOL, Cli, CliOutput, CliResult, ProcessInput};
 pub use dotenv::{find_dotenv, parse_dotenv};
@@ -71,11 +77,13 @@ pub use exec::FlowLimits;
 pub use files::Source;
 pub use flow::FAILED_AT;
 pub use hint::format_arguments;
-pub use host::{Host, Imports, MissingEnv, Models, Server, ServerTools, Trust};
+pub use host::{Host, Imports, Models, Server, ServerState, ServerTools, Trust};
 pub use input::split_type_parameters;
 pub use live::CurrentTools;
 pub use llm::ExtractJson;
-pub use load::{Loaded, Section, declared_env, load, load_all};
+pub use load::{Loaded, load, load_all};
+pub use needs::{Needs, Wanted};
+pub use parse::{Section, SourceFile};
 pub use schema::{file_schema, reference_page};
 pub use sections::Chat;
 pub(crate) use toolwright_yaml::{self as yaml, diag};

@@ -1,28 +1,26 @@
-//! Loading a file, to everything a program needs from it.
+//! Compiling a file, to everything a program needs from it.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde_json::Value as Json;
-use toolwright_core::{Misfit, Patterns, Secret, Step, Toolset};
+use toolwright_core::{Patterns, Secret, ToolError, Toolset};
 use toolwright_expr::Value;
 
 use crate::absent::Absent;
+use crate::bind::BoundFile;
 use crate::build::{self, Builder, FlowInfo, Tools};
 use crate::check;
 use crate::cli::Cli;
 use crate::diag::{Diagnostic, LoadError, Place, Problems, Severity};
-use crate::env::{self, Variable};
+use crate::env::Variable;
 use crate::exec::Globals;
-use crate::file;
-use crate::files::{Loader, Source};
-use crate::host::{Host, ServerTools};
+use crate::files::Source;
+use crate::host::{Host, Server, ServerState, ServerTools};
 use crate::live::{CurrentTools, Live, LiveServer};
-use crate::models;
+use crate::needs::Wanted;
+use crate::parse::SourceFile;
 use crate::sections::{self, Chat};
-use crate::shape;
 use crate::yaml::{Data, Node};
 
 /// Where tools are for all programs, as messages and `auto_import_scope` say it; and where they are for the chat.
@@ -30,7 +28,7 @@ pub(crate) const FILE: &str = "the file";
 pub(crate) const SHARED: &str = "shared";
 pub(crate) const CHAT: &str = "chat";
 
-/// Loads a file. All problems that keep it from being used are told at once.
+/// Loads a file whose tools need no MCP server. All problems that keep it from being used are reported at once.
 ///
 /// ```
 /// use toolwright_lang::{Host, Source, load};
@@ -39,28 +37,24 @@ pub(crate) const CHAT: &str = "chat";
 /// let loaded = load(source, &Host::new()).unwrap();
 /// assert_eq!(loaded.tools().names().collect::<Vec<_>>(), ["hello"]);
 /// ```
+///
+/// This is [`SourceFile::parse`], [`SourceFile::bind`] and [`BoundFile::compile`] in one; a program that connects servers or
+/// reads sections of the file takes these steps itself.
 pub fn load(source: impl Into<Source>, host: &Host) -> Result<Loaded, LoadError> {
-    let loaded = load_all(source, host);
-    loaded.problems.as_error().map_or(Ok(loaded), Err)
+    load_all(source, host).into_result()
 }
 
 /// Loads what can be loaded: tools with problems are left out, and [`Loaded::problems`] says which and why.
 pub fn load_all(source: impl Into<Source>, host: &Host) -> Loaded {
-    let mut problems = Problems::default();
-    let mut loader = Loader::new(host);
-    let root = loader.root(&mut problems, source.into());
-    let root = root.unwrap_or(Node { data: Data::Bad, place: Place::default() });
-    Loaded::build(root, host, problems)
-}
-
-/// The environment variables a file declares, so that a program can ask for those that are not set.
-pub fn declared_env(source: impl Into<Source>, host: &Host) -> Result<Vec<Variable>, LoadError> {
-    let mut problems = Problems::default();
-    let root = Loader::new(host).root(&mut problems, source.into());
-    match problems.as_error() {
-        Some(error) => Err(error),
-        None => Ok(root.map(|root| env::declared(&mut problems, &root, host)).unwrap_or_default()),
-    }
+    let file = SourceFile::parse(source);
+    let bound = file.bind(host, &file.needs(&Wanted::everything()));
+    let none = |(name, server): (&String, &Server)| {
+        let (error, required) =
+            (ToolError::new("this program connects to no servers"), server.trust().required);
+        (name.clone(), ServerState::Failed { error, required })
+    };
+    let servers = bound.servers().iter().map(none).collect();
+    bound.compile(&servers)
 }
 
 /// Everything a program needs from a file.
@@ -70,57 +64,24 @@ pub struct Loaded {
     prompts: Toolset,
     chat: Option<Chat>,
     cli: Option<Cli>,
-    sections: IndexMap<&'static str, Section>,
     env: Vec<Variable>,
     secrets: Vec<Secret>,
     absent: Vec<Absent>,
     made: HashSet<Arc<str>>,
     live: Vec<Live>,
     servers: Vec<LiveServer>,
+    pub(crate) unknown: Vec<(String, Place)>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) flows: Vec<FlowInfo>,
     pub(crate) problems: Problems,
-    malformed: Option<LoadError>,
-}
-
-/// A section that this crate only carries: `models`, `policy`, `limits`, `sandbox`, `sandboxes` or `resources`.
-#[derive(Debug, Clone)]
-pub struct Section {
-    /// What it holds.
-    pub value: Json,
-    /// Where it stands, as `file:line:column`.
-    pub place: String,
-    node: Node,
-}
-
-impl PartialEq for Section {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.value, &self.place) == (&other.value, &other.place)
-    }
-}
-
-impl Section {
-    /// The place at the end of a way into the section; as much of the way is gone as there is.
-    fn at(&self, path: &[Step]) -> Place {
-        let (mut node, mut place) = (&self.node, self.node.place);
-        for step in path {
-            let found = match (step, &node.data) {
-                (Step::Key(key), Data::Map(entries)) => {
-                    entries.iter().find(|(name, _)| name.is_key(key)).map(|(name, value)| (value, name.place))
-                }
-                (Step::Index(index), Data::List(items)) => items.get(*index).map(|item| (item, item.place)),
-                _ => None,
-            };
-            match found {
-                Some(found) => (node, place) = found,
-                None => break,
-            }
-        }
-        place
-    }
 }
 
 impl Loaded {
+    /// The file, unless one of its problems keeps it from being used.
+    pub fn into_result(self) -> Result<Self, LoadError> {
+        self.problems.as_error().map_or(Ok(self), Err)
+    }
+
     /// The shared tools of the file, in its order.
     pub fn tools(&self) -> &Toolset {
         &self.tools
@@ -196,17 +157,6 @@ impl Loaded {
         self.cli.as_ref()
     }
 
-    /// One of the sections `models`, `policy`, `limits`, `sandbox`, `sandboxes` and `resources`, as data.
-    pub fn section(&self, name: &str) -> Option<&Section> {
-        self.sections.get(name)
-    }
-
-    /// A problem with such a section, found by whoever knows what it should hold. It stands where the way to it leads.
-    pub fn problem_in(&self, section: &Section, misfit: Misfit) -> Diagnostic {
-        let Misfit { path, message, hint } = misfit;
-        self.problems.sources.diagnostic(Severity::Error, section.at(&path), message, hint)
-    }
-
     /// The environment variables the file declares.
     pub fn env(&self) -> &[Variable] {
         &self.env
@@ -215,12 +165,6 @@ impl Loaded {
     /// The values of secret variables, to be kept out of records.
     pub fn secrets(&self) -> &[Secret] {
         &self.secrets
-    }
-
-    /// What is wrong with the form of the file, before any tool of it was made: it cannot be read, or has keys and values that
-    /// mean nothing. What the rest of it says, about a sandbox for one, cannot be relied on then.
-    pub fn malformed(&self) -> Option<&LoadError> {
-        self.malformed.as_ref()
     }
 
     /// What was found while loading.
@@ -233,22 +177,15 @@ impl Loaded {
     pub fn check(&self) -> Vec<Diagnostic> {
         check::run(self)
     }
+}
 
-    fn build(root: Node, host: &Host, mut problems: Problems) -> Loaded {
-        let fine = !matches!(root.data, Data::Bad);
-        if fine && !matches!(root.data, Data::Null) {
-            shape::check(&mut problems, &root, &file::FILE);
-        }
-        let malformed = problems.as_error();
-        let host = &with_limits(&root, host);
-        let (variables, secrets, env_value) = env::read(&mut problems, &root, host);
-        let mut globals = Globals::new();
-        globals.insert("env", env_value);
-        let servers = sections::servers(&mut problems, &root, &globals);
-        let data = sections::data(&mut problems, &root, &mut globals, host);
-        let globals = Arc::new(globals);
-        let models = models::read(&mut problems, &root);
-        let mut builder = Builder::new(&mut problems, host, servers, models, globals.clone());
+impl BoundFile {
+    /// Makes the tools of the file out of its definitions and the tools of servers. Those of a server without a state are
+    /// unknown: the file's names for them mean tools that cannot be called.
+    pub fn compile(self, servers: &HashMap<String, ServerState>) -> Loaded {
+        let BoundFile { root, mut problems, host, globals, models, .. } = self;
+        let names = sections::server_names(&root);
+        let mut builder = Builder::new(&mut problems, &host, (names, servers), &models, globals.clone());
         if let Some(Node { data: Data::Map(entries), .. }) = root.get("sandboxes") {
             builder.sandboxes = entries.iter().map(|(name, _)| name.key_text()).collect();
         }
@@ -278,68 +215,39 @@ impl Loaded {
         }
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
-        let (flows, absent) = (std::mem::take(&mut builder.flows), std::mem::take(&mut builder.absent));
-        let (live, made) = (std::mem::take(&mut builder.live), std::mem::take(&mut builder.made));
-        let asked = std::mem::take(&mut builder.asked).into_iter();
-        let servers = asked.filter_map(|(name, known)| {
+        let Builder { flows, absent, live, made, asked, unknown, .. } = builder;
+        let asked = asked.into_iter().filter_map(|(name, known)| {
             let ServerTools { tools, source, .. } = known?;
             Some(LiveServer { name, source: source?, tools })
         });
-        let servers = servers.collect();
-        let sections = ["models", "policy", "limits", "sandbox", "sandboxes", "resources"]
-            .into_iter()
-            .filter_map(|name| {
-                let node = root.get(name)?;
-                let (value, place) = (node.to_json(), problems.sources.locate(node.place));
-                Some((name, Section { value, place, node: node.clone() }))
-            });
-        let sections = sections.collect();
-        for name in ["policy", "limits", "sandbox", "sandboxes"] {
-            let applied = host.applied.iter().any(|known| known == name);
-            if let Some(node) = root.get(name).filter(|node| !applied && !matches!(node.data, Data::Null)) {
-                problems.error_hint(
-                    node.place,
-                    format!("the file has a section `{name}`, and this program does not apply it"),
-                    "open it with `toolwright::file::ToolFile`, which does, or apply it and say so with `Host::applies`",
-                );
-            }
+        let servers = asked.collect();
+        for (name, place) in self.unread {
+            problems.error_hint(
+                place,
+                format!("the file has a section `{name}`, and this program does not apply it"),
+                "open it with `toolwright::Session`, which does, or read it with `SourceFile::section`",
+            );
         }
         let tools = build::to_toolset(shared.values());
         let prompts = build::to_toolset(prompts.values());
         Loaded {
             tools,
-            data,
+            data: self.data,
             prompts,
             chat,
             cli,
-            sections,
-            env: variables,
-            secrets,
+            env: self.variables,
+            secrets: self.secrets,
             absent,
             made,
             live,
             servers,
+            unknown,
             globals,
             flows,
             problems,
-            malformed,
         }
     }
-}
-
-/// The host with what the file says about single expressions. What does not fit was told when the shape was checked.
-fn with_limits<'h>(root: &Node, host: &'h Host) -> Cow<'h, Host> {
-    let Some(section) = root.get("limits") else { return Cow::Borrowed(host) };
-    let number =
-        |key: &str| section.get(key).and_then(shape::count).and_then(|count| u64::try_from(count).ok());
-    let (steps, memory) = (number("steps"), number("memory"));
-    if steps.is_none() && memory.is_none() {
-        return Cow::Borrowed(host);
-    }
-    let mut limits = host.limits.clone();
-    limits.expression.steps = steps.unwrap_or(limits.expression.steps);
-    limits.expression.bytes = memory.unwrap_or(limits.expression.bytes);
-    Cow::Owned(host.clone().limits(limits))
 }
 
 impl std::fmt::Debug for Loaded {

@@ -14,6 +14,7 @@ use crate::error;
 use crate::exec::Globals;
 use crate::host::{Host, Server, Trust};
 use crate::json;
+use crate::needs::Needs;
 use crate::shape;
 use crate::template::{self, Document};
 use crate::yaml::{Data, Node};
@@ -39,6 +40,7 @@ pub(crate) fn data(
     root: &Node,
     globals: &mut Globals,
     host: &Host,
+    needs: &Needs,
 ) -> IndexMap<Arc<str>, Value> {
     let mut data = IndexMap::new();
     let Some(Node { data: Data::Map(entries), .. }) =
@@ -57,7 +59,10 @@ pub(crate) fn data(
         let document = Document::compile(problems, node);
         let compiled = problems.errors() == before;
         let later = names.get(index..).unwrap_or_default();
-        match compiled.then(|| evaluate(problems, &document, globals, host, later)).flatten() {
+        // What is not used may be made of variables that are not set: that it fails then is no problem of the file.
+        let mut aside = (!needs.data(&name)).then(|| problems.clone());
+        let told = aside.as_mut().unwrap_or(problems);
+        match compiled.then(|| evaluate(told, &document, globals, host, later)).flatten() {
             Some(value) => {
                 globals.insert(&name, value.clone());
                 data.insert(name, value);
@@ -103,11 +108,25 @@ enum Goes {
     ToHeader,
 }
 
-pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -> IndexMap<String, Server> {
+/// The names of the MCP servers of a file.
+pub(crate) fn server_names(root: &Node) -> Vec<String> {
+    match root.get("mcp").map(|node| &node.data) {
+        Some(Data::Map(entries)) => entries.iter().map(|(name, _)| name.key_text()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The MCP servers with their templates evaluated; of a part of the file, those that it needs.
+pub(crate) fn servers(
+    problems: &mut Problems,
+    root: &Node,
+    globals: &Globals,
+    needs: &Needs,
+) -> IndexMap<String, Server> {
     let mut servers = IndexMap::new();
     let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return servers };
     let limits = toolwright_expr::EvalLimits::default();
-    for (name, node) in entries {
+    for (name, node) in entries.iter().filter(|(name, _)| needs.evaluates(&name.key_text())) {
         if let Some(server) = server(problems, node, globals, &limits) {
             servers.insert(name.key_text(), server);
         }

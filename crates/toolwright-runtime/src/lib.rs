@@ -51,7 +51,7 @@ mod transcript;
 mod turn;
 
 pub use agent::{Agent, AgentOutcome, React};
-pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, call_text};
+pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text};
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};

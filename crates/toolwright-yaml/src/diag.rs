@@ -301,6 +301,14 @@ impl Problems {
         self.found.add(severity, || self.sources.diagnostic(severity, place, message, hint));
     }
 
+    /// Whether an error was found in this part of a file.
+    pub fn has_error_in(&self, place: Place) -> bool {
+        let file = self.sources.name(place.file);
+        let (start, end) = (place.start as usize, place.end as usize);
+        let mut errors = self.found.kept.iter().filter(|problem| problem.severity == Severity::Error);
+        errors.any(|problem| problem.file == file && (start..=end).contains(&problem.span.0))
+    }
+
     /// How many problems were found so far that make the file unusable.
     pub fn errors(&self) -> usize {
         self.found.errors

@@ -40,7 +40,7 @@
 //! | run commands safely | [`Sandbox`], and the module `sandbox` |
 //! | serve or use MCP | the module `mcp` |
 //! | say where pages may be fetched from, or ask a service | the module `net` (with `tools` or `data`) |
-//! | load tools from YAML | the modules `file` and `lang` |
+//! | use a file of tools | the modules `file` (parse and check) and `session` (open and run); `lang` is the language |
 //!
 //! # Features
 //!
@@ -128,8 +128,8 @@ pub use toolwright_runtime::{
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::{
-    Examples, LimitKind, LimitReached, LimitScope, Match, Policy, PolicyError, Rule, RuleDecision, RunLimits,
-    Spent, call_text,
+    Examples, LimitKind, LimitReached, LimitScope, Match, Policy, PolicyError, Rule, RuleDecision, Ruling,
+    RunLimits, Spent, call_text,
 };
 // What happened.
 #[cfg(feature = "runtime")]
@@ -139,8 +139,13 @@ pub use toolwright_runtime::{
     TranscriptError, TranscriptWriter, format_time, is_secret_name, parse_time, utc_date,
 };
 
+mod environment;
 #[cfg(all(feature = "lang", feature = "runtime"))]
 pub mod file;
+#[cfg(all(feature = "lang", feature = "runtime"))]
+pub mod session;
+
+pub use environment::Environment;
 
 #[cfg(feature = "data")]
 #[doc(inline)]

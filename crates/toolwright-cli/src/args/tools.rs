@@ -142,6 +142,6 @@ pub struct Check {
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Starts the MCP servers that the file imports tools from, so that calls of those tools are checked too.
-    #[arg(long)]
+    #[arg(long, alias = "connect")]
     pub start_servers: bool,
 }

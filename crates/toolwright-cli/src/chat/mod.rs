@@ -32,18 +32,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use toolwright::file;
-use toolwright::{
-    Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, StopReason,
-};
+use toolwright::lang::Wanted;
+use toolwright::session::{Caller, Sandboxing};
+use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, StopReason};
 
 use crate::args::Chat;
 use crate::console::{Console, Delivery};
+use crate::opening::{FileChoice, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{commands, demo, files, models, runs, sandboxes, trust};
+use crate::{commands, demo, files, models, runs, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use changes::Files;
@@ -92,28 +92,36 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let (session, mut file) = sources(console, &mut what)?;
     let demo = file.is_none() && models::demo_answers(console, what.model.as_deref());
     if demo {
-        file = Some(demo::stage(console, &mut what.record, &mut what.policy, &mut what.sandbox)?);
+        let staged = demo::stage(console, &mut what.record, &mut what.policy, &mut what.sandbox)?;
+        file = Some(FileChoice::named(staged));
         what.model = Some(demo::NAME.to_owned());
         what.sandbox.write.push(".".into());
     }
-    let loaded = file.as_deref().map(|file| files::open(console, file)).transpose()?;
-    let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
-    let names = models::named(loaded.as_ref())?;
-    let model: Arc<dyn Model> = Arc::from(match (&what.model, chat) {
+    let parsed = ParsedFile::of(file.as_ref())?;
+    // A chat has the tools that its section names, or all of the file.
+    let wanted = match parsed.file.has("chat") {
+        true => Wanted::chat(),
+        false => Wanted::tools(&what.tools),
+    };
+    let opening = Opening { wanted, policy: what.policy.as_deref(), ..Opening::default() };
+    let mut opened = opening.open(console, parsed).await?;
+    let loaded = opened.loaded();
+    let chat = loaded.and_then(|loaded| loaded.chat()).cloned();
+    let names = opened.parsed.models();
+    let model: Arc<dyn Model> = Arc::from(match (&what.model, &chat) {
         (None, Some(chat)) => models::choose_for(console, &chat.model_ref, &names)?,
         (wanted, _) => models::choose(console, wanted.as_deref(), &names)?,
     });
-    let builder = match (chat, &loaded) {
-        (Some(chat), Some(loaded)) => {
-            let tools = commands::tools::chosen(chat.tools.clone(), &what.tools)?;
-            file::following(loaded.current_chat_tools(files::patterns(&what.tools)), &tools)
+    loaded.into_iter().for_each(|loaded| files::tell_of_left_out(console, loaded));
+    opened.sandboxes(&what.sandbox, Sandboxing::WherePossible).await?;
+    let builder = match &chat {
+        Some(chat) => {
+            commands::tools::chosen(chat.tools.clone(), &what.tools)?;
+            opened.session.run_chat(Caller::Model, &files::patterns(&what.tools))
         }
-        _ => files::run_with(loaded.as_ref(), &what.tools)?.0,
+        None => opened.run(Caller::Model, &what.tools)?.0,
     };
-    loaded.iter().for_each(|loaded| files::tell_of_left_out(console, loaded));
-    let builder = builder.model(model.clone());
-    let mut builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
-    builder = sandboxes::lend(console, &what.sandbox, loaded.as_ref(), builder).await?;
+    let mut builder = builder.model(model.clone());
     let (sender, news) = mpsc::unbounded_channel();
     let inputs = Inputs::open(console)?;
     if inputs.interactive || inputs.plain {
@@ -129,14 +137,13 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
             Ok(()) | Err(TrySendError::Full(_)) => Delivery::Taken,
         });
     }
-    let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    let about = About { command: "chat", file: file.as_deref() };
-    let (builder, recorded) = record(console, builder, &what.record, &about, secrets)?;
+    let about = About { command: "chat", file: opened.path() };
+    let (builder, recorded) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = telling(builder, sender).build()?;
     let ui = Ui::new(console, inputs.interactive, inputs.pictures);
     let conversation = Conversation::new(&run);
-    let system = chat.and_then(|chat| chat.system_message.clone());
-    let script_name = file.as_ref().map(|file| file.display().to_string());
+    let system = chat.as_ref().and_then(|chat| chat.system_message.clone());
+    let script_name = opened.path().map(|file| file.display().to_string());
     let mut app = ChatApp {
         console: console.clone(),
         conversation,
@@ -158,7 +165,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
         unanswered: None,
     };
     app.begin();
-    if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
+    if let Some(banner) = chat.as_ref().and_then(|chat| chat.user_banner.as_deref()) {
         app.ui.say_markdown(banner);
     }
     let prefill = match session {
@@ -167,7 +174,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
             String::new()
         }
         // It begins a conversation; one that is taken up has begun.
-        None => chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default(),
+        None => chat.as_ref().and_then(|chat| chat.default_prompt.clone()).unwrap_or_default(),
     };
     let outcome = app.go(prefill).await;
     app.leave(outcome)
@@ -190,7 +197,7 @@ fn telling(builder: RunBuilder, sender: mpsc::UnboundedSender<News>) -> RunBuild
 }
 
 /// The session to go on with, and the file of tools.
-fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
+fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<FileChoice>)> {
     if !what.resume {
         return Ok((None, models::file_for(console, what.model.as_deref(), what.file.clone())?));
     }
@@ -210,8 +217,8 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session
     let session = Session::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
     let file = match (own, &session.script_name) {
-        (Some(file), _) => Some(file),
-        (None, Some(name)) => Some(files::found(script(path, name)?)),
+        (Some(file), _) => Some(FileChoice::named(file)),
+        (None, Some(name)) => Some(FileChoice::found(script(path, name)?)),
         (None, None) => models::file_for(console, what.model.as_deref(), None)?,
     };
     Ok((Some(session), file))
@@ -502,7 +509,7 @@ impl ChatApp {
         if name.is_empty() {
             let current = self.model.name().to_owned();
             self.ui.say(PLAIN, format!("{current} answers"));
-            for (name, model) in self.names.clone() {
+            for (name, model) in self.names.clone().iter() {
                 self.ui.say(PLAIN, format!("  {name}: {}", model.full_name()));
             }
             return Ok(());

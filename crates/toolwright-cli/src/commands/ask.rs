@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
+use toolwright::session::Caller;
 use toolwright::{
     CallNote, Content, Conversation, ErrorInfo, Event, EventKind, LoopOptions, Message, Model, ModelDelta,
     Policy, RunBuilder, RunEnd, RunError, RunLimits, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
@@ -17,11 +18,12 @@ use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::commands::told_to_stop;
 use crate::console::Console;
 use crate::lines::{self, DIM, Flow, Line};
+use crate::opening::{self, FileChoice};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::spending::Spending;
-use crate::{demo, files, models, report, sandboxes};
+use crate::{demo, files, models, report};
 
 /// How many answers a model may give when nobody says otherwise.
 const MAX_TURNS: u64 = 20;
@@ -29,14 +31,14 @@ const MAX_TURNS: u64 = 20;
 pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let using = &mut what.using;
-    using.file = models::file_for(console, what.model.as_deref(), using.file.take())?;
-    if using.file.is_none() && using.tools.is_empty() && models::demo_answers(console, what.model.as_deref())
-    {
+    let mut file = models::file_for(console, what.model.as_deref(), using.file.take())?;
+    if file.is_none() && using.tools.is_empty() && models::demo_answers(console, what.model.as_deref()) {
         what.model = Some(demo::NAME.to_owned());
-        using.file = Some(demo::stage(console, &mut what.record, &mut using.policy, &mut using.sandbox)?);
+        let staged = demo::stage(console, &mut what.record, &mut using.policy, &mut using.sandbox)?;
+        file = Some(FileChoice::named(staged));
         using.sandbox.write.push(".".into());
     }
-    let Prepared { builder, named, secrets, limits } = prepare(console, &what.using).await?;
+    let Prepared { builder, named, secrets, limits } = prepare(console, &what.using, file.as_ref()).await?;
     let model = models::choose(console, what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
@@ -44,7 +46,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     if let Some(bytes) = what.max_output {
         builder = builder.max_output(bytes);
     }
-    let about = About { command: "ask", file: what.using.file.as_deref() };
+    let about = About { command: "ask", file: file.as_ref().map(|file| &*file.path) };
     let (mut builder, recorded) = record(console, builder, &what.record, &about, secrets)?;
     let screen = Arc::new(Screen::new(console));
     if !json {
@@ -156,18 +158,20 @@ pub struct Prepared {
 }
 
 /// Makes a run as it was asked for.
-pub async fn prepare(console: &Console, using: &UsingArgs) -> anyhow::Result<Prepared> {
-    let loaded = using.file.as_deref().map(|file| files::open(console, file)).transpose()?;
-    loaded.iter().for_each(|loaded| files::tell_of_chat(console, loaded));
-    let (builder, _) = files::run_with(loaded.as_ref(), &using.tools)?;
-    let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), builder)?;
-    builder = sandboxes::lend(console, &using.sandbox, loaded.as_ref(), builder).await?;
+pub async fn prepare(
+    console: &Console,
+    using: &UsingArgs,
+    file: Option<&FileChoice>,
+) -> anyhow::Result<Prepared> {
+    let opened =
+        opening::for_model(console, file, &using.tools, using.policy.as_deref(), &using.sandbox).await?;
+    opened.loaded().into_iter().for_each(|loaded| files::tell_of_chat(console, loaded));
+    let (mut builder, _) = opened.run(Caller::Model, &using.tools)?;
     if let Some(person) = console.person() {
         builder = builder.person(person);
     }
-    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    let limits = loaded.as_ref().map(files::limits).transpose()?.unwrap_or_default();
-    Ok(Prepared { builder, named: models::named(loaded.as_ref())?, secrets, limits })
+    let (named, limits) = (opened.parsed.models(), opened.parsed.file.limits().limits.clone());
+    Ok(Prepared { builder, named, secrets: opened.session.secrets(), limits })
 }
 
 /// The model, told about the tools in the prompt when that was asked for.

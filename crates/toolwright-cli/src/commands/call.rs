@@ -6,67 +6,46 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use toolwright::lang::Host;
+use toolwright::lang::Wanted;
+use toolwright::session::{Caller, Connect, Sandboxing};
 use toolwright::{
-    CallNote, Content, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
+    CallNote, Content, Event, EventKind, Media, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
 };
 
 use crate::args::Call;
 use crate::commands::until_stopped;
 use crate::console::Console;
+use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{files, prompt, sandboxes, toolbox};
+use crate::{files, prompt, toolbox};
 
 pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
-    let mut what = what;
     let (built_in, own_name) = toolbox::for_call(&what.tool)?;
     let known = built_in.get(&own_name).is_some();
-    // A tool that is not built in may be one of the default file's.
-    if what.file.is_none() && !known {
-        what.file = files::default(console);
-    }
-    // A server that this tool does not need may be missing.
-    let open = |path: &Path| files::open_with(console, path, Host::spare_servers);
-    let loaded = what.file.as_deref().map(open).transpose()?;
-    if let Some(loaded) = &loaded {
-        files::not_of_a_section(loaded, &what.tool, known)?;
-    }
-    if let Some(why) = loaded.as_ref().and_then(|loaded| loaded.why_missing(&what.tool)) {
-        let problem = Usage::new(format!("`{}` cannot be called: {why}", what.tool));
-        return Err(match known {
-            true => problem.hint("without `-f`, this calls the built-in tool of that name").into(),
-            false => problem.into(),
-        });
-    }
-    let around = if loaded.is_none() { files::around(console)? } else { None };
-    let (tools, name) = match &loaded {
-        Some(loaded) if !known || loaded.tools().get(&what.tool).is_some() => {
-            (loaded.tools().clone(), what.tool.clone())
-        }
-        _ => (built_in, own_name),
-    };
-    if tools.get(&name).is_none() {
-        loaded.iter().for_each(|loaded| files::tell_of_chat(console, loaded));
-    }
+    let (mut opened, tools, name) = open(console, &what, (built_in, own_name)).await?;
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
+    if tools.get(&what.tool).is_none() && !known {
+        opened.loaded().into_iter().for_each(|loaded| files::tell_of_chat(console, loaded));
+    }
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let arguments = arguments(console, what.args.as_deref(), &what.arguments)?;
-    let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
-    let governing = loaded.as_ref().or(around.as_ref());
-    let mut builder =
-        files::started_by_a_person(console, governing, Run::builder(tools))?.max_output(what.max_output);
-    let asked = sandboxes::of(&what.sandbox, governing)?;
-    if sandboxed {
-        builder = sandboxes::open(console, &asked).await?.give(builder);
-    } else if loaded.is_some() {
-        builder = sandboxes::lend(console, &asked, loaded.as_ref(), builder).await?;
+    let sandboxing = match (toolbox::needs_sandbox(&tools, &what.tool), opened.loaded()) {
+        (true, _) => Sandboxing::Required,
+        // What a flow calls may need one.
+        (false, Some(_)) => Sandboxing::WherePossible,
+        (false, None) => Sandboxing::Never,
+    };
+    opened.sandboxes(&what.sandbox, sandboxing).await?;
+    let mut builder = opened.session.run_with(Caller::Person, tools).max_output(what.max_output);
+    if let Some(person) = console.person() {
+        builder = builder.person(person);
     }
     // The sandbox may pass on what the file calls a secret, whoever named the file.
-    let secrets = governing.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+    let secrets = opened.session.secrets();
     let trail = Trail::default();
     let (heard, console_of_run) = (trail.clone(), console.clone());
     builder = builder.on_event(move |event: &Event| {
@@ -75,7 +54,7 @@ pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
             show(&console_of_run, &event.kind);
         }
     });
-    let about = About { command: "call", file: what.file.as_deref() };
+    let about = About { command: "call", file: opened.path() };
     let (builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
@@ -98,6 +77,48 @@ pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
         None => Ok(()),
         Some(error) => Err(trail.explain(Failed(error))),
     }
+}
+
+/// The file in use, the tools to call among, and the name of the tool there.
+async fn open(
+    console: &Console,
+    what: &Call,
+    (built_in, own_name): (Toolset, String),
+) -> anyhow::Result<(Opened, Toolset, String)> {
+    let known = built_in.get(&own_name).is_some();
+    // A tool that is not built in may be one of the default file's.
+    let choice = match known {
+        true => what.file.clone().map(FileChoice::named),
+        false => files::choose(console, what.file.clone()),
+    };
+    let Some(choice) = choice else {
+        let parsed = files::around(console)?.map_or_else(|| ParsedFile::of(None), Ok)?;
+        let opening = Opening { wanted: Wanted::nothing(), connect: Connect::Never, ..Opening::default() };
+        let mut opened = opening.open(console, parsed).await?;
+        opened.uses_tools = false;
+        return Ok((opened, built_in, own_name));
+    };
+    // Only what this tool needs is started, and a server that cannot be had may not be needed after all.
+    let opening = Opening {
+        wanted: Wanted::tool(what.tool.as_str()),
+        connect: Connect::WherePossible,
+        ..Opening::default()
+    };
+    let opened = opening.open(console, choice.parse()?).await?;
+    let loaded = opened.session.loaded();
+    files::not_of_a_section(loaded, &what.tool, known)?;
+    if let Some(why) = loaded.why_missing(&what.tool) {
+        let problem = Usage::new(format!("`{}` cannot be called: {why}", what.tool));
+        return Err(match known {
+            true => problem.hint("without `-f`, this calls the built-in tool of that name").into(),
+            false => problem.into(),
+        });
+    }
+    let own = loaded.tools().clone();
+    Ok(match !known || own.get(&what.tool).is_some() {
+        true => (opened, own, what.tool.clone()),
+        false => (opened, built_in, own_name),
+    })
 }
 
 /// The set in which the called tool has the time-out of the command line.

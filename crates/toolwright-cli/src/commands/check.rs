@@ -3,22 +3,21 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use toolwright::file::{SandboxSection, in_sandbox};
-use toolwright::lang::{Diagnostic, Loaded, MissingEnv, Severity};
-use toolwright::{Misfit, Policy, ToolError, Toolset};
+use toolwright::lang::Severity;
+use toolwright::{Misfit, Policy, Toolset};
 
-use crate::answers::{Asked, Later};
 use crate::args::Check;
 use crate::console::Console;
+use crate::opening::{self, FileChoice};
 use crate::prompt::printable;
 use crate::report::{self, Usage, counted};
 use crate::{demo, files, toolbox};
 
-pub fn run(what: &Check, console: &Console) -> anyhow::Result<()> {
-    let named = what.file.clone().or_else(|| what.also_file.clone());
-    let here = || Path::new(files::DEFAULT).exists().then(|| files::found(files::DEFAULT.into()));
+pub async fn run(what: Check, console: &Console) -> anyhow::Result<()> {
+    let named = what.file.or(what.also_file).map(FileChoice::named);
+    let here = || Path::new(files::DEFAULT).exists().then(|| FileChoice::found(files::DEFAULT));
     match named.or_else(here) {
-        Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers),
+        Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers).await,
         None => check_built_in(console, what.policy.as_deref()),
     }
 }
@@ -92,25 +91,25 @@ fn outcome(warnings: usize) -> String {
 }
 
 /// All problems of a file of tools, its policy, limits and sandbox included.
-fn check_file(
+async fn check_file(
     console: &Console,
-    path: &Path,
+    choice: &FileChoice,
     policy: Option<&Path>,
     start_servers: bool,
 ) -> anyhow::Result<()> {
     let json = console.is_json();
-    files::exists(path)?;
-    let host = files::host(console, path, MissingEnv::Empty, Later::new(console, Asked::Console))?;
-    let host = host.arguments(&super::run::arguments(path, &[]));
-    let host = if start_servers { host } else { host.offline() };
-    let loaded = toolwright::lang::load_all(path, &host);
-    let mut problems = loaded.check();
-    problems.extend(section_problems(&loaded));
-    let own = own_rules(&loaded);
+    files::exists(&choice.path)?;
+    let parsed = choice.parse_all()?;
+    let known = parsed.known(files::environment()?)?;
+    let known = known.arguments(&super::run::arguments(&choice.path, &[]));
+    let loaded = match start_servers {
+        true => opening::connected(console, &parsed, known).await,
+        false => parsed.file.compile(&known),
+    };
+    let problems = parsed.file.check_tools(&loaded);
     // A policy beside the file is one more place for mistakes.
     let beside = Rules::read(policy, &with_built_in(loaded.tools())?)?;
-    let warnings = own.len() + beside.warnings.len();
-    problems.extend(own);
+    let warnings = parsed.file.check_policy(&loaded).len() + beside.warnings.len();
     let in_file = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let errors = in_file + beside.problems.len();
     if json {
@@ -138,7 +137,7 @@ fn check_file(
         files::tell_of_left_out(console, &loaded);
         let tools = counted(loaded.tools().len() as u64, "tool");
         let rules = and_rules(beside.count);
-        console.line(format_args!("{}: {tools}{rules}: {}", path.display(), outcome(warnings)))?;
+        console.line(format_args!("{}: {tools}{rules}: {}", choice.path.display(), outcome(warnings)))?;
     }
     Ok(())
 }
@@ -148,44 +147,4 @@ fn with_built_in(own: &Toolset) -> anyhow::Result<Toolset> {
     let all = toolbox::all()?;
     let mut others = toolbox::definitions(&all).filter(|tool| own.get(&tool.spec().name).is_none());
     Ok(others.try_fold(own.clone(), |tools, tool| tools.with(tool))?)
-}
-
-/// What is wrong with the sections that are the program's business; `limits` is checked with the file.
-fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
-    let mut found = toolwright::file::section_problems(loaded);
-    let misfit = |error: &ToolError| {
-        let info = error.info();
-        Misfit { hint: info.hint, ..Misfit::new(info.message) }
-    };
-    // What can be read may still describe a sandbox that cannot be.
-    if let (Some(at), Ok(Some(section))) = (loaded.section("sandbox"), SandboxSection::of(loaded)) {
-        let wrong = section.check().err();
-        found.extend(wrong.map(|error| loaded.problem_in(at, misfit(&error).about("`sandbox`"))));
-    }
-    if let (Some(at), Ok(named)) = (loaded.section("sandboxes"), SandboxSection::named(loaded)) {
-        for (name, section) in named {
-            let wrong = section.check().err().map(|error| misfit(&in_sandbox(&name, &error)));
-            found.extend(wrong.map(|misfit| loaded.problem_in(at, misfit.inside(name.as_str()))));
-        }
-    }
-    found
-}
-
-/// What the rules of a file say about tools and parameters that are not there. A parameter that a tool of the file does
-/// not have is a mistake; a tool may come from elsewhere.
-fn own_rules(loaded: &Loaded) -> Vec<Diagnostic> {
-    let Some(section) = loaded.section("policy") else { return Vec::new() };
-    // What is wrong with the rules themselves is told with the section.
-    let Ok(policy) = Policy::from_value(section.value.clone()) else { return Vec::new() };
-    let told = |severity: Severity, misfits: Vec<Misfit>| {
-        let told = misfits.into_iter().map(move |misfit| {
-            let mut problem = loaded.problem_in(section, misfit);
-            problem.severity = severity;
-            problem
-        });
-        told.collect::<Vec<_>>()
-    };
-    let mut found = told(Severity::Warning, policy.unknown_tools(loaded.tools()));
-    found.extend(told(Severity::Error, policy.unknown_parameters(loaded.tools())));
-    found
 }

@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, Write as _};
 
 use serde_json::json;
-use toolwright::lang::{Host, Source, load};
+use toolwright::file::{KnownTools, ToolFile};
+use toolwright::lang::Source;
 
 use crate::args::Init;
 use crate::console::Console;
-use crate::models::named;
 use crate::prompt::printable;
 use crate::saved::{self, Readers};
 
@@ -59,8 +59,8 @@ fn asked(console: &Console) -> anyhow::Result<String> {
             break model;
         }
         let file = json!({"models": {"default": model}}).to_string();
-        let loaded = load(Source::text("the answer", file), &Host::new());
-        if loaded.is_ok_and(|loaded| named(Some(&loaded)).is_ok()) {
+        let parsed = ToolFile::parse(Source::text("the answer", file));
+        if parsed.is_ok_and(|file| file.check(&KnownTools::new()).is_empty()) {
             break model;
         }
         console.say(printable(&format!("`{model}` names no model; write it as vendor/model")));

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::args::Models;
 use crate::console::Console;
+use crate::opening::ParsedFile;
 use crate::prompt::printable;
 use crate::{files, models};
 
@@ -19,13 +20,12 @@ struct Found {
     problem: Option<String>,
 }
 
-pub fn run(what: Models, console: &Console) -> anyhow::Result<()> {
+pub async fn run(what: Models, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
-    let file = what.file.or(what.also_file).or_else(|| files::default(console));
-    let loaded = file.as_deref().map(|file| files::open_sections(console, file)).transpose()?;
-    let named = models::named(loaded.as_ref())?;
+    let file = files::choose(console, what.file.or(what.also_file));
+    let named = ParsedFile::of(file.as_ref())?.models();
     let mut found = Vec::new();
-    for (name, config) in &named {
+    for (name, config) in named.iter() {
         let problem = models::connect(console, config).err().map(|error| format!("{error:#}"));
         let from = format!("the file: {}", config.full_name());
         found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright::lang::{CLI_TOOL, Host, Loaded};
+use toolwright::lang::{CLI_TOOL, Loaded};
+use toolwright::session::Connect;
 use toolwright::text::clip;
 use toolwright::{
     AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, LoopOptions, Message,
@@ -21,19 +22,20 @@ use toolwright::{
 use crate::args::Replay;
 use crate::commands::{ask, diff, run};
 use crate::console::Console;
+use crate::opening::{FileChoice, Opening};
 use crate::prompt::printable;
 use crate::runs;
 use crate::runs::index::Kind;
 use crate::runs::recall::{Record, Recorded, Scene};
 use crate::runs::source::Source;
 use crate::runs::story::{self, Story};
-use crate::{files, report, toolbox};
+use crate::{report, toolbox};
 
 pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let path = runs::find(&what.run)?;
     let source = Source::open(&path)?;
-    let Today { tools, flows, absent, mut remarks } = today(console, &what, &source)?;
+    let Today { tools, flows, absent, mut remarks } = today(console, &what, &source).await?;
     let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
@@ -83,7 +85,7 @@ struct Today {
     remarks: Vec<String>,
 }
 
-fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<Today> {
+async fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let Some((labels, stamps)) = source.beginning().and_then(|event| match event {
         EventKind::RunStarted { labels, tools, .. } => Some((labels, tools)),
         _ => None,
@@ -92,25 +94,28 @@ fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<To
     };
     let mut remarks = Vec::new();
     let recorded = labels.get("file").map(PathBuf::from);
-    let recorded = || recorded.filter(|path| path.exists()).map(files::found);
-    let file = what.file.clone().or_else(recorded);
+    let recorded = || recorded.filter(|path| path.exists()).map(FileChoice::found);
+    let file = what.file.clone().map(FileChoice::named).or_else(recorded);
     let command = labels.get("command").map_or("", String::as_str);
-    let lend = |host: Host, file: &Path| match command {
-        "run" => host.arguments(&arguments(source, file, labels.get("folder"))),
-        _ => host,
+    let opened = match &file {
+        Some(file) => {
+            let arguments = (command == "run").then(|| arguments(source, &file.path, labels.get("folder")));
+            let opening = Opening { connect: Connect::Never, arguments, ..Opening::default() };
+            Some(opening.open(console, file.parse()?).await?)
+        }
+        None => None,
     };
-    let open = |path: &Path| files::open_offline(console, path, |host| lend(host, path));
-    let loaded = file.as_deref().map(open).transpose()?;
+    let loaded = opened.as_ref().map(|opened| opened.session.loaded());
     let built_in = toolbox::all()?;
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());
-    if let Some(loaded) = &loaded {
+    if let Some(loaded) = loaded {
         flows = loaded.flows().chain([CLI_TOOL]).map(str::to_owned).collect();
         tools = tools_of(loaded, command)?;
     }
     // With an empty prefix, every name could be one of the server's.
     let of_server =
         |loaded: &Loaded, name: &str| !loaded.has_anywhere(name) && loaded.why_missing(name).is_some();
-    let absent = |name: &str| loaded.as_ref().is_some_and(|loaded| of_server(loaded, name));
+    let absent = |name: &str| loaded.is_some_and(|loaded| of_server(loaded, name));
     let mut of_servers = Vec::new();
     for stamp in stamps {
         match tools.get(&stamp.name) {

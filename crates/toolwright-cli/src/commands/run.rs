@@ -5,21 +5,28 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use toolwright::lang::{Cli, CliResult};
+use toolwright::lang::{Cli, CliResult, Wanted};
+use toolwright::session::{Caller, Sandboxing};
 use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
 
 use crate::args::RunFile;
 use crate::commands::until_stopped;
 use crate::console::Console;
+use crate::opening::{FileChoice, Opening};
 use crate::prompt::printable;
 use crate::report::{self, Trail, Usage};
 use crate::runs::record::{About, record};
-use crate::{files, sandboxes};
 
 pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
-    let loaded =
-        files::open_with(console, &what.file, |host| host.arguments(&arguments(&what.file, &what.inputs)))?;
+    let opening = Opening {
+        wanted: Wanted::cli(),
+        arguments: Some(arguments(&what.file, &what.inputs)),
+        ..Opening::default()
+    };
+    let mut opened = opening.open(console, FileChoice::named(&what.file).parse()?).await?;
+    opened.sandboxes(&what.sandbox, Sandboxing::WherePossible).await?;
+    let loaded = opened.session.loaded();
     let Some(cli) = loaded.cli() else {
         let error = Usage::new(format!("`{}` has no `cli` section", what.file.display()));
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
@@ -28,17 +35,17 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
     let trail = Trail::default();
     let heard = trail.clone();
     let hints = Hints { console: console.clone(), silent: Arc::default() };
-    let builder = files::started_by_a_person(console, Some(&loaded), Run::builder(tools))?.on_event(
-        move |event: &Event| {
-            heard.follow(&event.kind);
-            if !json {
-                hints.hear(&event.kind);
-            }
-        },
-    );
-    let builder = sandboxes::lend(console, &what.sandbox, Some(&loaded), builder).await?;
+    let mut builder = opened.session.run_with(Caller::Person, tools).on_event(move |event: &Event| {
+        heard.follow(&event.kind);
+        if !json {
+            hints.hear(&event.kind);
+        }
+    });
+    if let Some(person) = console.person() {
+        builder = builder.person(person);
+    }
     let about = About { command: "run", file: Some(&what.file) };
-    let (builder, _) = record(console, builder, &what.record, &about, loaded.secrets().to_vec())?;
+    let (builder, _) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = builder.build()?;
     let inputs = cli.inputs(inputs(console, &what.inputs)?);
     let work = one_after_another(console, cli, &run, inputs, what.keep_going, &trail);

@@ -8,15 +8,15 @@ use toolwright::sandbox::{Explanation, explain};
 
 use crate::args::{SandboxArgs, SandboxCommand, SandboxWhat};
 use crate::console::Console;
+use crate::opening::ParsedFile;
 use crate::report::{Failed, Usage};
 use crate::{files, sandboxes};
 
 pub async fn run(what: &SandboxCommand, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let SandboxWhat::Explain { file, name, sandbox } = &what.what;
-    let file = file.clone().or_else(|| files::default(console));
-    let loaded = file.as_deref().map(|file| files::open_sections(console, file)).transpose()?;
-    let mut asked = sandboxes::of(sandbox, loaded.as_ref())?;
+    let parsed = ParsedFile::of(files::choose(console, file.clone()).as_ref())?;
+    let mut asked = sandboxes::of(sandbox, &parsed.file);
     if let Some(name) = name {
         let found = asked.named.iter().find(|(known, _)| known == name);
         let Some((_, section)) = found else {

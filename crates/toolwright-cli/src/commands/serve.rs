@@ -6,19 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use toolwright::lang::Loaded;
+use toolwright::file::ToolFile;
+use toolwright::lang::Wanted;
 use toolwright::mcp::{
     ClientPerson, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
 };
+use toolwright::session::{Caller, Sandboxing};
 use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
 
+use crate::answers::Asked;
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::console::Console;
+use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
-use crate::sandboxes::Opened;
-use crate::{commands, files, report, runs, sandboxes, toolbox};
+use crate::{commands, report, runs, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
@@ -28,41 +31,38 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     what.file = what.file.or(what.also_file.take());
-    let loaded = what.file.as_deref().map(|file| files::open_for_clients(console, file)).transpose()?;
-    let (builder, tools) = files::run_with(loaded.as_ref(), &what.tools)?;
-    let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
+    let choice = what.file.clone().map(FileChoice::named);
+    let wanted = Wanted::tools(&what.tools).and_prompts();
+    let opening =
+        Opening { wanted, policy: what.policy.as_deref(), asked: Asked::Client, ..Opening::default() };
+    let mut opened = opening.open(console, ParsedFile::of(choice.as_ref())?).await?;
+    let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
+    let prompts = opened.session.loaded().prompts().clone();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
-    let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
-    let opened = if needs_sandbox { sandboxes::try_open(console, &place).await? } else { Opened::default() };
-    let configured = |person: ClientPerson, builder: RunBuilder| -> anyhow::Result<RunBuilder> {
-        let builder = builder.person(Arc::new(person));
-        Ok(opened.give(files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?))
-    };
-    let offered = Offered::new(
-        console,
-        configured(ClientPerson::default(), builder)?,
-        "serve",
-        &what.record,
-        &what,
-        loaded.as_ref(),
-    )?;
+    let sandboxing = if needs_sandbox { Sandboxing::WherePossible } else { Sandboxing::Never };
+    opened.sandboxes(&what.sandbox, sandboxing).await?;
+    let (builder, _) = opened.run(Caller::Model, &what.tools)?;
+    let builder = builder.person(Arc::new(ClientPerson::default()));
+    let offered = Offered::new(console, builder, "serve", &what.record, &what, &opened)?;
     let log = console.clone();
     let mut server = Server::new(offered.run.dispatch()).on_log(move |text| log.say(printable(text)));
-    files::tell_clients(server.changes());
+    let changes = server.changes();
+    opened.session.on_listed(move || changes.tools());
     if what.http.state_key_env.is_none() {
         // A task lives in the instance that runs it, and another one may be asked about it.
         server = server.tasks(["*"], TaskSupport::After(LONG));
     }
     let mut prompted = None;
     if !prompts.is_empty() {
-        let builder = configured(ClientPerson::picking_prompts(), Run::builder(prompts))?;
+        let builder = opened.session.run_with(Caller::Model, prompts);
+        let builder = builder.person(Arc::new(ClientPerson::picking_prompts()));
         let record = beside(&what.record);
-        let offered = Offered::new(console, builder, "serve: prompts", &record, &what, loaded.as_ref())?;
+        let offered = Offered::new(console, builder, "serve: prompts", &record, &what, &opened)?;
         server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
         prompted = Some(offered);
     }
-    if let (Some(loaded), Some(file)) = (&loaded, &what.file) {
-        server = with_resources(server, loaded, file)?;
+    if let Some(path) = opened.path() {
+        server = with_resources(server, opened.session.file(), path)?;
     }
     match what.http.http {
         Some(address) => over_http(console, server, address, &what.http).await?,
@@ -97,15 +97,14 @@ impl Offered {
         command: &str,
         record: &RecordArgs,
         what: &Serve,
-        loaded: Option<&Loaded>,
+        opened: &Opened,
     ) -> anyhow::Result<Self> {
         let called = Arc::new(AtomicBool::new(false));
         if what.http.http.is_some() && record.transcript.is_none() {
             return Ok(Offered { run: builder.build()?, record: None, called });
         }
-        let about = About { command, file: what.file.as_deref() };
-        let secrets = loaded.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-        let (builder, id) = runs::record::record(console, builder, record, &about, secrets)?;
+        let about = About { command, file: opened.path() };
+        let (builder, id) = runs::record::record(console, builder, record, &about, opened.session.secrets())?;
         let calling = called.clone();
         let builder = builder.on_event(move |event: &Event| {
             if matches!(event.kind, EventKind::CallStarted { .. }) {
@@ -134,13 +133,12 @@ fn beside(record: &RecordArgs) -> RecordArgs {
 }
 
 /// The files that a file of tools lets clients read.
-fn with_resources(server: Server, loaded: &Loaded, file: &Path) -> anyhow::Result<Server> {
-    let Some(section) = loaded.section("resources") else { return Ok(server) };
-    let entries: Vec<String> = serde_json::from_value(section.value.clone()).unwrap_or_default();
-    let folder = std::path::absolute(file)?.parent().map(Path::to_owned).unwrap_or_default();
-    let resources = FileResources::new(folder, entries);
+fn with_resources(server: Server, file: &ToolFile, path: &Path) -> anyhow::Result<Server> {
+    let Some(section) = file.resources() else { return Ok(server) };
+    let folder = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
+    let resources = FileResources::new(folder, section.value.clone());
     let resources = resources.map_err(|error| {
-        let usage = Usage::new(format!("{}: {}", section.place, error.message()));
+        let usage = Usage::new(format!("{}: {}", section.location, error.message()));
         usage.hint(error.hint_text().unwrap_or_default())
     })?;
     Ok(server.resources(resources))

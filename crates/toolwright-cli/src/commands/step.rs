@@ -31,19 +31,18 @@ const MAX_INPUT: u64 = 256 * 1024 * 1024;
 const MAX_LEVELS: usize = 120;
 
 pub async fn run(what: Step, console: &Console) -> anyhow::Result<()> {
-    let mut what = what;
-    what.using.file = what.using.file.take().or_else(|| files::default(console));
+    let file = files::choose(console, what.using.file.clone());
     let given = messages(console)?;
     if given.is_empty() && what.state.is_none() {
         return Err(nothing().into());
     }
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
     let ask::Prepared { mut builder, named, secrets, .. } =
-        interruptible(ask::prepare(console, &what.using)).await?;
+        interruptible(ask::prepare(console, &what.using, file.as_ref())).await?;
     if let Some(state) = &earlier {
         builder = builder.resume(state);
     }
-    let about = About { command: "step", file: what.using.file.as_deref() };
+    let about = About { command: "step", file: file.as_ref().map(|file| &*file.path) };
     let (mut builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let stopped: Arc<Mutex<Option<StopReason>>> = Arc::default();
     let heard = stopped.clone();

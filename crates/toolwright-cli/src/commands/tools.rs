@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolwright::dialect::Effect;
+use toolwright::lang::Wanted;
 use toolwright::mcp::ToolDefinition;
 use toolwright::wire::{Definition, define};
 use toolwright::{ToolSpec, Toolset, vendor};
 
 use crate::args::{Format, Tools};
 use crate::console::Console;
+use crate::opening::{FileChoice, Opening};
 use crate::report::Usage;
 use crate::{files, prompt, toolbox};
 
-pub fn run(what: &Tools, console: &Console) -> anyhow::Result<()> {
+pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let is_file = |name: &&String| name.ends_with(".yaml") || name.ends_with(".yml");
     let (named, patterns): (Vec<String>, Vec<String>) =
@@ -23,14 +25,15 @@ pub fn run(what: &Tools, console: &Console) -> anyhow::Result<()> {
         what.file.iter().map(PathBuf::as_path).chain(named.iter().map(Path::new)).collect();
     let file = match files.as_slice() {
         [] => files::default(console),
-        [file] => Some(file.to_path_buf()),
+        [file] => Some(FileChoice::named(*file)),
         _ => return Err(Usage::new("one file at a time").into()),
     };
     let all = match file {
         Some(file) => {
-            let loaded = files::open_listed(console, &file)?;
-            files::tell_of_chat(console, &loaded);
-            loaded.tools().clone()
+            let opening = Opening { wanted: Wanted::tools(&patterns), runs: false, ..Opening::default() };
+            let opened = opening.open(console, file.parse()?).await?;
+            files::tell_of_chat(console, opened.session.loaded());
+            opened.tools()?
         }
         None => toolbox::all()?,
     };

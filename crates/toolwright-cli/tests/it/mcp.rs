@@ -315,7 +315,7 @@ fn a_server_that_ignores_everything_ends_soon_after_a_program_that_was_killed() 
     );
     std::fs::write(folder.path().join("t.yaml"), text).unwrap();
     for signal in ["-INT", "-TERM", "-KILL"] {
-        let status = stopped(folder.path(), &["call", "think", "-f", "t.yaml"], signal);
+        let status = stopped(folder.path(), &["call", "s_think", "-f", "t.yaml"], signal);
         assert!(!status.success(), "{signal}: {status}");
         wait_until(&format!("the server ends after {signal}"), || named(&script).is_empty());
     }

@@ -27,6 +27,8 @@ mcp: {far: {transport: streamable_http, url: 'http://file.invalid/mcp', auto_imp
     let fetched = here(&["call", "get", "url=http://pages.invalid/two", "-f", "t.yaml"]);
     assert!(fetched.contains("--- stdout\nno\n"), "{fetched}");
     asked("GET http://pages.invalid/two HTTP/1.1");
+    let listed = here(&["tools", "t.yaml"]);
+    assert!(listed.contains("--- exit 2"), "{listed}");
     asked("POST http://file.invalid/mcp HTTP/1.1");
     // A server on this machine is not.
     let before = proxy.asked.lock().unwrap().len();

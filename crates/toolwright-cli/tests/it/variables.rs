@@ -50,15 +50,12 @@ fn commands_that_list_take_variables_that_are_not_set_as_empty() {
     std::fs::write(folder.path().join("t.yaml"), format!("models: {{own: scripted/r.yaml}}\n{UNSET}"))
         .unwrap();
     let listed = json(folder.path(), &["tools", "t.yaml"]);
-    assert_eq!(listed.names(), ["t"]);
-    let shown = [
-        listed,
-        json(folder.path(), &["models", "-f", "t.yaml"]),
-        json(folder.path(), &["sandbox", "explain", "-f", "t.yaml"]),
-    ];
-    for shown in shown {
-        assert_eq!(shown.code, Some(0), "{shown:?}");
-        assert!(shown.stderr.contains("`PLACE`, `TOKEN`"), "{shown:?}");
+    assert_eq!((listed.names().as_slice(), listed.code), (["t".to_owned()].as_slice(), Some(0)));
+    assert!(listed.stderr.contains("`PLACE`, `TOKEN`"), "{listed:?}");
+    // What is shown of sections depends on no variable.
+    for args in [&["models", "-f", "t.yaml"][..], &["sandbox", "explain", "-f", "t.yaml"]] {
+        let shown = json(folder.path(), args);
+        assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{shown:?}");
     }
     // Nor is anybody asked at a terminal.
     let mut terminal = Terminal::start(folder.path(), &["tools", "t.yaml"], 100, 30, &[]);
@@ -73,8 +70,7 @@ fn the_variables_of_llm_workers_are_the_last_resort() {
     let at = |name: &str| home.path().join(name);
     std::fs::create_dir_all(at(".config/llm-workers")).unwrap();
     std::fs::write(at(".config/llm-workers/.env"), "TOKEN=theirs\n").unwrap();
-    let file =
-        "env: {TOKEN: {}, PLACE: {persistent: true}}\ntools: [{name: t, do: {eval: '${env.TOKEN}'}}]\n";
+    let file = "env: {TOKEN: {}, PLACE: {persistent: true}}\ntools: [{name: t, do: [{eval: '${env.PLACE}'}, {eval: '${env.TOKEN}'}]}]\n";
     std::fs::write(at("t.yaml"), file).unwrap();
     let args = ["call", "t", "-f", "t.yaml", "--no-record"];
     let called = || json_with(home.path(), &args, "", &[("PLACE", "here")]);

@@ -1,11 +1,19 @@
 //! What `check` finds, and how it is told.
 
-use toolwright_lang::{Source, load, load_all};
+use std::collections::HashMap;
+
+use toolwright_lang::{Source, SourceFile, Wanted, load, load_all};
 
 use crate::support::{host, loaded, problems, short};
 
 fn found(text: &str) -> Vec<String> {
-    load_all(Source::text("test.yaml", text), &host().applies(["policy", "limits", "sandbox"]))
+    let mut file = SourceFile::parse(Source::text("test.yaml", text));
+    for name in ["policy", "limits", "sandbox"] {
+        file.section(name, |_| Ok(()));
+    }
+    let needs = file.needs(&Wanted::everything());
+    file.bind(&host(), &needs)
+        .compile(&HashMap::new())
         .check()
         .iter()
         .map(|problem| format!("{} {}", problem.severity.as_str(), short(problem)))

@@ -1,5 +1,6 @@
 //! What flows do beyond the recorded vectors: catching, scopes, parallel loops, stopping, limits.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use toolwright_core::{
     CallInfo, CallNote, ErrorKind, Invocation, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset,
 };
-use toolwright_lang::{FlowLimits, Host, Source, load};
+use toolwright_lang::{FlowLimits, Host, Source, SourceFile, Wanted, load};
 use toolwright_runtime::{Event, EventKind, Run};
 
 use crate::support::{call, host, loaded, problems};
@@ -559,7 +560,10 @@ tools:
     // More than an expression may take, and an ordinary script.
     assert_eq!(run(&file(""), json!({})).await, Ok(json!(4_999_950_000_u64)));
     let text = file("limits: {steps: 1000}");
-    let loaded = load(Source::text("test.yaml", text), &host().applies(["limits"])).unwrap();
+    let mut file = SourceFile::parse(Source::text("test.yaml", text));
+    file.section("limits", |_| Ok(()));
+    let needs = file.needs(&Wanted::everything());
+    let loaded = file.bind(&host(), &needs).compile(&HashMap::new()).into_result().unwrap();
     let tool = loaded.tools().get("t").unwrap().tool.clone();
     let error = tool.call(&ToolContext::detached(), json!({})).await.unwrap_err();
     assert_eq!(

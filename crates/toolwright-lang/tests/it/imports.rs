@@ -1,14 +1,18 @@
 //! Files that bring in others: includes, toolkits, servers, models, the environment.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, ErrorKind, Media, Message, Model, ModelError, ModelReply,
+    AssistantMessage, BoxFuture, Content, ErrorKind, Media, Message, Misfit, Model, ModelError, ModelReply,
     ModelRequest, Tool, ToolCall, ToolError, ToolOutput, Toolset, Usage,
 };
-use toolwright_lang::{Host, Imports, Server, ServerTools, Source, declared_env, load, load_all};
+use toolwright_lang::{
+    Host, Imports, LoadError, Loaded, Server, ServerState, ServerTools, Source, SourceFile, Wanted, load,
+    load_all,
+};
 use toolwright_runtime::{Run, RunEnd, RunLimits};
 
 use crate::support::{call, host, short, tool};
@@ -119,6 +123,26 @@ fn links_do_not_lead_out() {
     assert!(folder.problems()[0].contains("through a link"));
 }
 
+/// Connects the servers of a file, in place of a program.
+trait Connects {
+    fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError>;
+}
+
+/// Loads a file with its servers connected.
+fn connected(source: Source, host: &Host, connects: &dyn Connects) -> Result<Loaded, LoadError> {
+    let file = SourceFile::parse(source);
+    let bound = file.bind(host, &file.needs(&Wanted::everything()));
+    let state = |(name, server): (&String, &Server)| {
+        let state = match connects.server(name, server) {
+            Ok(tools) => ServerState::Connected(tools),
+            Err(error) => ServerState::Failed { error, required: server.trust().required },
+        };
+        (name.clone(), state)
+    };
+    let states = bound.servers().iter().map(state).collect();
+    bound.compile(&states).into_result()
+}
+
 struct Servers;
 
 impl Imports for Servers {
@@ -129,7 +153,9 @@ impl Imports for Servers {
             Ok(Arc::new(tool) as Arc<dyn Tool>)
         })
     }
+}
 
+impl Connects for Servers {
     fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError> {
         let Server::Stdio { args, .. } = server else { return Err(ToolError::new("no HTTP here")) };
         let shown = format!("{name} {}", args.join(" "));
@@ -154,7 +180,7 @@ tools:
   - {import_tool: 'mcp:gh/write_file', name: writer, ui_hint: false}
   - {import_tool: acme.greet, config: {greeting: hello}}
 ";
-    let file = load(Source::text("t.yaml", text), &host().imports(Servers)).unwrap();
+    let file = connected(Source::text("t.yaml", text), &host().imports(Servers), &Servers).unwrap();
     assert_eq!(
         file.tools().names().collect::<Vec<_>>(),
         ["auto_search", "auto_write_file", "auto_write_dir", "gh_search", "writer", "greet"]
@@ -165,7 +191,7 @@ tools:
     assert!(unconfirmed.contains("needs approval"), "{unconfirmed}");
     assert_eq!(call(&file, "greet", json!({})).await, Ok(json!("hello")));
     let two = "mcp: {gh: {transport: stdio, command: x, auto_import_scope: none}}\ntools: [{import_tool: 'mcp:gh/write*'}]\n";
-    let problems = load(Source::text("t.yaml", two), &host().imports(Servers)).unwrap_err();
+    let problems = connected(Source::text("t.yaml", two), &host().imports(Servers), &Servers).unwrap_err();
     assert!(problems.problems()[0].message.contains("has 2 tools that match"));
 }
 
@@ -222,7 +248,7 @@ tools:
 /// A server with tools of odd names, and one that cannot be used.
 struct Odd;
 
-impl Imports for Odd {
+impl Connects for Odd {
     fn server(&self, _: &str, _: &Server) -> Result<ServerTools, ToolError> {
         let long = "x".repeat(126);
         let tools = ["a/b", long.as_str()].into_iter().fold(Toolset::new(), |set, name| {
@@ -239,7 +265,7 @@ async fn a_tool_of_a_server_with_an_odd_name_does_not_spoil_the_rest() {
     let server =
         |scope: &str| format!("mcp: {{odd: {{transport: stdio, command: x, auto_import_scope: {scope}}}}}\n");
     let text = server("shared") + "tools: [{name: t, do: [{call: odd_a/b}, {eval: '${_[0].text}'}]}]\n";
-    let file = load(Source::text("t.yaml", &text), &host().imports(Odd)).unwrap();
+    let file = connected(Source::text("t.yaml", &text), &host(), &Odd).unwrap();
     assert_eq!(file.tools().names().collect::<Vec<_>>(), ["odd_a/b", "t"]);
     assert_eq!(call(&file, "t", json!({})).await, Ok(json!("hi")));
     let told: Vec<String> = file.problems().iter().map(short).collect();
@@ -252,12 +278,12 @@ async fn a_tool_of_a_server_with_an_odd_name_does_not_spoil_the_rest() {
         + &format!(
             "tools: [{{import_tool: mcp:odd/a/b, name: ab}}, {{import_tool: mcp:odd/{long}, name: l}}, {{import_tools: 'mcp:odd', prefix: p_, filter: ['a*']}}]\n"
         );
-    let file = load(Source::text("t.yaml", &text), &host().imports(Odd)).unwrap();
+    let file = connected(Source::text("t.yaml", &text), &host(), &Odd).unwrap();
     assert_eq!(file.tools().names().collect::<Vec<_>>(), ["ab", "l", "p_a/b"]);
     assert_eq!(file.problems().iter().map(short).collect::<Vec<_>>(), Vec::<String>::new());
     let text =
         server("none") + "tools: [{import_tool: 'mcp:odd/ns:x', name: x}, {import_tool: mcp:off/a/b}]\n";
-    let error = load(Source::text("t.yaml", &text), &host().imports(Odd)).unwrap_err();
+    let error = connected(Source::text("t.yaml", &text), &host(), &Odd).unwrap_err();
     assert_eq!(
         error.problems().iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
         ["`ns:x` of `mcp:odd` cannot be used: no", "there is no MCP server `off`"]
@@ -267,7 +293,7 @@ async fn a_tool_of_a_server_with_an_odd_name_does_not_spoil_the_rest() {
 /// A server whose results hold one block each.
 struct Blocks;
 
-impl Imports for Blocks {
+impl Connects for Blocks {
     fn server(&self, _: &str, _: &Server) -> Result<ServerTools, ToolError> {
         let link = |mime_type: &str| Content::ResourceLink {
             uri: "https://a.example/1".to_owned(),
@@ -308,7 +334,7 @@ async fn the_blocks_of_a_server_have_the_names_llm_workers_gives_them() {
         steps.join(", "),
         all.join(", ")
     );
-    let file = load(Source::text("t.yaml", &text), &host().imports(Blocks)).unwrap();
+    let file = connected(Source::text("t.yaml", &text), &host(), &Blocks).unwrap();
     assert_eq!(
         call(&file, "t", json!({})).await,
         Ok(json!([
@@ -343,7 +369,7 @@ tools:
   - {name: told, do: {call: s_unknown}}
   - {name: heard, do: [{call: told}, {eval: '${_[0].text}'}]}
 ";
-    let file = load(Source::text("t.yaml", text), &host().imports(Blocks)).unwrap();
+    let file = connected(Source::text("t.yaml", text), &host(), &Blocks).unwrap();
     let picture = || Content::image("image/png", b"png");
     assert_eq!(given(&file, "look").await, (vec![picture()], None));
     // Another flow still finds the blocks under the same names.
@@ -429,8 +455,8 @@ env:
 shared: {data: {k: '${env.KEY}-${env.PLAIN}'}}
 ";
     let source = || Source::text("t.yaml", text);
-    let declared = declared_env(source(), &host().environment([("PLAIN", "p")]))
-        .unwrap_or_else(|error| panic!("{error}"));
+    let file = SourceFile::parse(source());
+    let declared = file.variables(&host().environment([("PLAIN", "p")]), &file.needs(&Wanted::everything()));
     assert_eq!(declared[0].description.as_deref(), Some("The key of ann"));
     assert_eq!((declared[0].is_set, declared[0].secret, declared[1].is_set), (false, true, true));
     let file = load(source(), &host().environment([("KEY", "s3cret"), ("PLAIN", "p")])).unwrap();
@@ -530,11 +556,18 @@ fn sections_for_others_are_carried_as_data() {
     let unapplied =
         |name: &str| format!("the file has a section `{name}`, and this program does not apply it");
     assert_eq!(found, [unapplied("policy"), unapplied("limits")]);
-    let host = Host::new().applies(["policy", "limits"]);
-    let file = load(Source::text("t.yaml", text), &host).unwrap();
-    assert_eq!(file.section("limits").unwrap().value, json!({"tool_calls": 5}));
-    assert_eq!(file.section("policy").unwrap().place, "t.yaml:1:9");
-    assert_eq!(file.section("sandbox"), None);
+    let mut file = SourceFile::parse(Source::text("t.yaml", text));
+    let limits = file.section("limits", Ok).unwrap();
+    assert_eq!(limits.value, json!({"tool_calls": 5}));
+    let policy = file.section("policy", |_| Ok(())).unwrap();
+    assert_eq!(policy.location, "t.yaml:1:9");
+    assert!(file.section("sandbox", Ok).is_none());
+    let needs = file.needs(&Wanted::everything());
+    assert!(file.bind(&Host::new(), &needs).compile(&HashMap::new()).into_result().is_ok());
+    let misfit = Misfit::new("too many").inside("tool_calls");
+    assert!(file.section("limits", |_| Err::<(), _>(vec![misfit])).is_none());
+    let told: Vec<String> = file.error().unwrap().problems().iter().map(short).collect();
+    assert_eq!(told, ["2:10 `limits`: too many"]);
 }
 
 #[test]
@@ -555,4 +588,50 @@ chat:
     let unknown =
         load(Source::text("t.yaml", "chat: {tools: [nope, {match: ['x*']}]}\n"), &host()).unwrap_err();
     assert_eq!(unknown.into_iter().count(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_needed_is_unknown_and_asks_for_nothing() {
+    let text = "
+env: {TOKEN: {secret: true}, PLACE: {}}
+mcp: {git: {transport: stdio, command: x, env: {T: '${env.TOKEN}'}, auto_import_scope: shared}}
+shared: {data: {far: '${int(env.TOKEN)}', near: 'at ${env.PLACE}'}}
+tools:
+  - {import_tool: 'mcp:git/log', name: history}
+  - {name: here, do: {eval: '${near}'}}
+  - {name: there, do: [{call: git_log}, {eval: '${far}'}]}
+";
+    let file = SourceFile::parse(Source::text("t.yaml", text));
+    let host = host().environment([("PLACE", "home")]);
+    let bound = file.bind(&host, &file.needs(&Wanted::tool("here")));
+    assert!(bound.servers().is_empty());
+    let loaded = bound.compile(&HashMap::new()).into_result().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(call(&loaded, "here", json!({})).await, Ok(json!("at home")));
+    let refused = call(&loaded, "history", json!({})).await.unwrap_err();
+    assert!(refused.contains("was not started"), "{refused}");
+    assert_eq!(loaded.why_missing("git_log").as_deref(), Some("the MCP server `git` was not started"));
+    let bound = file.bind(&host, &file.needs(&Wanted::tool("there")));
+    assert_eq!(bound.servers().keys().collect::<Vec<_>>(), ["git"]);
+    let told: Vec<String> = bound.error().unwrap().problems().iter().map(short).collect();
+    assert_eq!(told[0], "2:7 the environment variable `TOKEN` is not set");
+}
+
+#[test]
+fn tools_that_a_lock_lists_are_checked_and_others_are_unknown() {
+    let text = "
+mcp: {git: {transport: stdio, command: x, auto_import_scope: shared}}
+tools:
+  - {import_tool: 'mcp:git/new', name: fresh, parameters: {any: Thing.}}
+  - {name: t, do: [{call: git_log, params: {count: 1}}, {call: git_other, params: {x: 1}}]}
+";
+    let file = SourceFile::parse(Source::text("t.yaml", text));
+    let known = Toolset::new().with(tool("log", &["path"], |_| Ok(ToolOutput::text("")))).unwrap();
+    let states = HashMap::from([("git".to_owned(), ServerState::Known(known))]);
+    let loaded = file.bind(&host(), &file.needs(&Wanted::everything())).compile(&states);
+    let told: Vec<String> = loaded.check().iter().map(short).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("git_log"), "{told:?}");
+    let unknown = file.bind(&host(), &file.needs(&Wanted::everything())).compile(&HashMap::new());
+    let told: Vec<String> = unknown.check().iter().map(short).collect();
+    assert_eq!(told, ["2:12 the MCP server `git` was not started, so calls of its tools are not checked"]);
 }

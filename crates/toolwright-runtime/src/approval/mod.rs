@@ -33,10 +33,8 @@ use crate::run::RunFrame;
 
 pub use call_text::call_text;
 pub use matching::Match;
-pub use policy::{Policy, PolicyError};
+pub use policy::{Policy, PolicyError, Ruling};
 pub use rule::{Examples, Rule, RuleDecision};
-
-use policy::Ruling;
 
 /// What the model is told when every approver passed the call on.
 const NOBODY_LEFT: &str = "nobody granted approval for this call";
@@ -105,13 +103,7 @@ impl Approvals {
             }
         };
         let case = Case { run, entry, policy, settings: trusted(run, settings), frame };
-        // A model cannot choose an order that no rule is about.
-        let as_given = policy.sees_order().then(|| case.rule_from(0, call));
-        in_declared_order(entry.tool.spec(), &mut call.arguments);
-        let mut ruling = case.rule_from(0, call);
-        if let Some(as_given) = as_given.filter(|as_given| as_given.decision > ruling.decision) {
-            ruling = as_given;
-        }
+        let mut ruling = policy.ruling(call, entry.tool.spec(), &case.settings);
         let changed = case.change(call, &mut ruling)?;
         let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
             return Ok(Approved::as_it_is(call));

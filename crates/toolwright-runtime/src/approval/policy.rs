@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{Choice, Fingerprint, Misfit, Step, ToolCall, ToolSettings, ToolSpec, read_data};
 use toolwright_yaml::Document;
 
+use super::in_declared_order;
 use super::matching::real_name;
 use super::naming::Naming;
 use super::rule::{CompiledRule, Rule, RuleDecision};
@@ -57,13 +58,16 @@ const APPROVERS: &str = "approvers";
 /// A rule, and the only answers that whoever is asked may give.
 type Offering = (Rule, Option<Arc<[Choice]>>);
 
-/// What a policy says about one call.
+/// What a policy decides about one call.
 #[derive(Debug)]
-pub(super) struct Ruling {
-    pub(super) decision: RuleDecision,
-    pub(super) reason: Option<String>,
-    /// The arguments of all matching `modify` rules; where two name the same one, the first does.
-    pub(super) set: Map<String, Value>,
+#[non_exhaustive]
+pub struct Ruling {
+    /// The decision.
+    pub decision: RuleDecision,
+    /// The reason of the rule that decides.
+    pub reason: Option<String>,
+    /// The arguments that all matching `modify` rules set; the first of two rules for one argument wins.
+    pub set: Map<String, Value>,
     /// The only answers that are offered to whoever is asked.
     pub(super) choices: Option<Arc<[Choice]>>,
     /// The rule after the one that decides, in an `approvers:` list.
@@ -185,8 +189,35 @@ impl Policy {
     }
 
     /// True when the patterns of the policy see arguments in the order that a model gave them, as those of Inspect do.
-    pub(super) fn sees_order(&self) -> bool {
+    fn sees_order(&self) -> bool {
         self.order == Order::First
+    }
+
+    /// The ruling about a call of a tool that has no settings of its own. Nobody is asked and nothing is recorded.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolwright_core::{ToolCall, ToolSpec};
+    /// use toolwright_runtime::{Policy, RuleDecision};
+    ///
+    /// let policy = Policy::from_yaml("- {tools: 'mcp_*', decision: reject, reason: no questions}")?;
+    /// let call = ToolCall::new("1", "mcp_sampling", json!({"server": "notes"}));
+    /// let ruling = policy.decide(&call, &ToolSpec::new("mcp_sampling", ""));
+    /// assert_eq!(ruling.decision, RuleDecision::Reject);
+    /// assert_eq!(ruling.reason.as_deref(), Some("no questions"));
+    /// # Ok::<(), toolwright_runtime::PolicyError>(())
+    /// ```
+    pub fn decide(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling {
+        self.ruling(&mut call.clone(), spec, &ToolSettings::default())
+    }
+
+    /// The ruling about a call, whose arguments are put in the order in which the tool declares them. A model cannot
+    /// choose an order that no rule is about: the stricter of both rulings counts.
+    pub(super) fn ruling(&self, call: &mut ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling {
+        let as_given = self.sees_order().then(|| self.rule_from(0, call, spec, settings));
+        in_declared_order(spec, &mut call.arguments);
+        let ruling = self.rule_from(0, call, spec, settings);
+        as_given.filter(|as_given| as_given.decision > ruling.decision).unwrap_or(ruling)
     }
 
     /// The ruling of the rules from this one on.

@@ -99,8 +99,8 @@ impl RunBuilder {
 
     /// Decides about calls by these rules.
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.approvals.policy = Some(Arc::new(policy));
+    pub fn policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
+        self.approvals.policy = Some(policy.into());
         self
     }
 

@@ -1,338 +1,271 @@
-//! Files of tools in a program: a run that keeps to what the file says about runs.
+//! A file of tools, parsed: each section has its own type and knows where it stands.
 //!
-//! [`lang::load`](crate::lang::load) gives the tools of a file and carries its `policy`, `limits` and `sandbox` as data, so
-//! it refuses a file that has them unless the program says that it applies them. A [`ToolFile`] does.
+//! Parsing and checking start nothing and read nothing but the file. [`Session`](crate::Session) opens a file for use.
 
-#[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
-mod imports;
+mod known;
 #[cfg(feature = "sandbox")]
 mod programs;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use serde_json::Value;
-use toolwright_core::{Misfit, ToolError, Toolset, read_data};
-use toolwright_lang::{CurrentTools, Diagnostic, Host, LoadError, Loaded, Source};
-use toolwright_runtime::{Policy, Run, RunBuilder, RunLimits};
-
-#[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
-pub use self::imports::Importer;
 #[cfg(feature = "sandbox")]
-pub use self::sandbox::{Plan, SandboxKind, SandboxSection, give_sandboxes, in_sandbox, open_policy};
-
-/// The sections that a [`ToolFile`] applies to its runs.
-pub const APPLIED: &[&str] = if cfg!(feature = "sandbox") {
-    &["policy", "limits", "sandbox", "sandboxes"]
-} else {
-    &["policy", "limits"]
+use toolwright_core::ToolError;
+use toolwright_core::{Misfit, read_data};
+use toolwright_lang::{
+    Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
+use toolwright_runtime::{Policy, RunLimits};
 
-/// The keys of `limits` that are no limit on what is spent.
-const MAX_PARALLEL: &str = "max_parallel";
-const MAX_OUTPUT: &str = "max_output";
+pub use self::known::KnownTools;
+#[cfg(all(feature = "mcp", feature = "sandbox"))]
+pub(crate) use self::sandbox::open_policy;
+#[cfg(feature = "sandbox")]
+pub use self::sandbox::{Plan, SandboxKind, SandboxSection, in_sandbox};
+#[cfg(feature = "sandbox")]
+pub(crate) use self::sandbox::{closed, give_sandboxes};
 
-/// What bounds something else than all that a run spends: what it does at once, what a model is given, single expressions.
-const OTHERS: [&str; 4] = [MAX_PARALLEL, MAX_OUTPUT, "steps", "memory"];
+/// The models of a file, by name.
+#[cfg(feature = "models")]
+pub type FileModels = std::collections::BTreeMap<String, toolwright_models::ModelConfig>;
 
-/// A file of tools, and the runs it describes.
+/// A file of tools.
 ///
 /// ```
-/// use serde_json::json;
-/// use toolwright::ToolCall;
-/// use toolwright::file::ToolFile;
-/// use toolwright::lang::{Host, Source};
+/// use toolwright::file::{KnownTools, ToolFile};
+/// use toolwright::lang::Source;
 ///
-/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let text = "
 /// tools:
 ///   - name: greet
 ///     do: {eval: Hello!}
+/// limits: {tool_calls: 3}
 /// policy:
-///   - {tools: greet, decision: reject, reason: nobody is to be greeted}
+///   - {tools: gret, decision: approve}
 /// ";
-/// let file = ToolFile::load(Source::text("greet.yaml", text), Host::new())?;
-/// let run = file.run().await?.build()?;
-/// let refused = run.call(ToolCall::new("1", "greet", json!({}))).await?;
-/// assert_eq!(refused.error.unwrap().message, "nobody is to be greeted");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # }).unwrap();
+/// let file = ToolFile::parse(Source::text("greet.yaml", text))?;
+/// assert_eq!(file.limits().limits.tool_calls, Some(3));
+/// let problems = file.check(&KnownTools::new());
+/// assert_eq!(problems[0].line, 7);
+/// # Ok::<(), toolwright::lang::LoadError>(())
 /// ```
 #[derive(Debug)]
 pub struct ToolFile {
-    loaded: Loaded,
+    source: SourceFile,
+    policy: Option<Section<Arc<Policy>>>,
+    limits: LimitsSection,
+    resources: Option<Section<Vec<String>>>,
+    #[cfg(feature = "models")]
+    models: FileModels,
+    #[cfg(feature = "sandbox")]
+    sandbox: Option<Section<SandboxSection>>,
+    #[cfg(feature = "sandbox")]
+    sandboxes: Option<Section<Vec<(String, SandboxSection)>>>,
+}
+
+/// The `limits` of a file that concern runs.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct LimitsSection {
+    /// What a run may spend.
+    pub limits: RunLimits,
+    /// How many calls of one message run at the same time.
+    pub max_parallel: Option<usize>,
+    /// How many bytes of an output a model is given.
+    pub max_output: Option<usize>,
 }
 
 impl ToolFile {
-    /// Loads a file with what the program lends to it. All problems that keep it from being used are told at once.
-    pub fn load(source: impl Into<Source>, host: Host) -> Result<Self, LoadError> {
-        let loaded = toolwright_lang::load(source, &host.applies(APPLIED.iter().copied()))?;
-        Ok(ToolFile { loaded })
+    /// Parses a file with everything it includes. The error has all problems of its form and of its sections; what concerns
+    /// its tools is found by [`check`](Self::check).
+    pub fn parse(source: impl Into<Source>) -> Result<Self, LoadError> {
+        Self::parse_all(source).into_result()
     }
 
-    /// What stands in the file: tools, prompts, the chat, data, secrets. Runs are made by [`run`](Self::run).
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
+    /// Parses what can be parsed: sections with problems are left out, and [`error`](Self::error) says which.
+    pub fn parse_all(source: impl Into<Source>) -> Self {
+        Self::of(SourceFile::parse(source))
     }
 
-    /// A run with the tools, the policy and the limits of the file, in the sandboxes it asks for. Without a `sandbox`
-    /// section a process sandbox is opened when a tool needs one; where none can be had, the calls of such tools are
-    /// refused, and told why. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
-    pub async fn run(&self) -> Result<RunBuilder, ToolError> {
-        let current = self.loaded.current_tools(["*"]);
-        let mut builder = apply_limits(&self.loaded, following(current, self.loaded.tools()))?;
-        if let Some(policy) = policy(&self.loaded)? {
-            builder = builder.policy(policy);
-        }
+    /// The same; `!include ./...` begins in this folder, and not in the file's own.
+    pub fn parse_in(source: impl Into<Source>, work_dir: impl Into<PathBuf>) -> Self {
+        Self::of(SourceFile::parse_in(source, work_dir))
+    }
+
+    fn of(mut source: SourceFile) -> Self {
+        let one = |misfit: Misfit| vec![misfit];
+        let policy = source.section("policy", |value| {
+            Policy::from_value(value).map(Arc::new).map_err(|error| error.problems().to_vec())
+        });
+        let limits = source.section("limits", |value| LimitsSection::read(value).map_err(one));
+        let resources = source.section("resources", |value| read_data(&value).map_err(one));
+        #[cfg(feature = "models")]
+        let models = source.section("models", |value| {
+            toolwright_models::ModelConfig::read(&value).map_err(|error| one(error.misfit().clone()))
+        });
         #[cfg(feature = "sandbox")]
-        {
-            let needed = self.loaded.tools().iter().any(|entry| entry.tool.settings().sandboxed);
-            let opened = match SandboxSection::of(&self.loaded)? {
-                Some(section) => section.open().await?,
-                // A tool that does not need one is not kept from its work; whoever does is told why there is none.
-                None if needed => {
-                    let opened = SandboxSection::default().open().await;
-                    opened.unwrap_or_else(|why| Some(sandbox::closed(why)))
-                }
-                None => None,
-            };
-            let mut others = Vec::new();
-            for (name, section) in SandboxSection::named(&self.loaded)? {
-                let opened = section.open().await.map_err(|error| in_sandbox(&name, &error))?;
-                others.extend(opened.map(|sandbox| (name, sandbox)));
-            }
-            builder = give_sandboxes(builder, opened, others);
+        let sandbox = source.section("sandbox", |value| SandboxSection::read(&value).map_err(one));
+        #[cfg(feature = "sandbox")]
+        let sandboxes = source.section("sandboxes", |value| SandboxSection::read_named(&value).map_err(one));
+        ToolFile {
+            source,
+            policy,
+            limits: limits.map(|section| section.value).unwrap_or_default(),
+            resources,
+            #[cfg(feature = "models")]
+            models: models.map(|section| section.value).unwrap_or_default(),
+            #[cfg(feature = "sandbox")]
+            sandbox,
+            #[cfg(feature = "sandbox")]
+            sandboxes,
         }
-        Ok(builder)
     }
-}
 
-/// A run with tools of a file as they are now; with those it was loaded with, when no server can change them.
-pub fn following(current: Option<CurrentTools>, loaded: &Toolset) -> RunBuilder {
-    let builder = Run::builder(loaded.clone());
-    match current {
-        Some(current) => builder.tools_from(current),
-        None => builder,
+    /// The file, unless one of its problems keeps it from being used.
+    pub fn into_result(self) -> Result<Self, LoadError> {
+        self.error().map_or(Ok(self), Err)
     }
-}
 
-/// The policy of a file, if it has one.
-pub fn policy(loaded: &Loaded) -> Result<Option<Policy>, ToolError> {
-    read_policy(loaded).map_err(|misfits| {
-        let told = misfits.into_iter().map(|misfit| at(loaded, POLICY, misfit)).reduce(and);
-        told.unwrap_or_else(|| ToolError::invalid("the policy is wrong"))
-    })
-}
+    /// All problems of the form of the file and of its sections, if one of them keeps the file from being used.
+    pub fn error(&self) -> Option<LoadError> {
+        self.source.error()
+    }
 
-/// Everything that is wrong with the sections of a file that are about runs, each where it stands in the file. What only shows when
-/// a sandbox is planned is found by [`SandboxSection::check`].
-pub fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
-    let mut found: Vec<(&str, Misfit)> = Vec::new();
-    found.extend(read_policy(loaded).err().into_iter().flatten().map(|misfit| (POLICY, misfit)));
+    /// Whether the file has a section of this name.
+    pub fn has(&self, section: &str) -> bool {
+        self.source.has(section)
+    }
+
+    /// The rules about calls.
+    pub fn policy(&self) -> Option<&Arc<Policy>> {
+        self.policy.as_ref().map(|section| &section.value)
+    }
+
+    /// The limits of runs.
+    pub fn limits(&self) -> &LimitsSection {
+        &self.limits
+    }
+
+    /// The files that MCP clients may read, as paths and patterns.
+    pub fn resources(&self) -> Option<&Section<Vec<String>>> {
+        self.resources.as_ref()
+    }
+
+    /// The models, by name.
     #[cfg(feature = "models")]
-    found.extend(read_models(loaded).err().map(|misfit| (MODELS, misfit)));
+    pub fn models(&self) -> &FileModels {
+        &self.models
+    }
+
+    /// The default sandbox.
     #[cfg(feature = "sandbox")]
-    found.extend(sandbox::misfits(loaded));
-    let told = found.into_iter().filter_map(|(name, misfit)| {
-        let named =
-            [format!("`{name}`"), format!("`{name}.")].iter().any(|word| misfit.message.contains(word));
-        let misfit = if named { misfit } else { misfit.about(format_args!("`{name}`")) };
-        Some(loaded.problem_in(loaded.section(name)?, misfit))
-    });
-    told.collect()
-}
-
-const POLICY: &str = "policy";
-
-fn read_policy(loaded: &Loaded) -> Result<Option<Policy>, Vec<Misfit>> {
-    let Some(section) = loaded.section(POLICY) else { return Ok(None) };
-    Policy::from_value(section.value.clone()).map(Some).map_err(|error| {
-        let told = error.problems().iter().cloned().map(|misfit| misfit.about("`policy`"));
-        told.collect()
-    })
-}
-
-/// What a run may spend, as the file says.
-pub fn limits(loaded: &Loaded) -> Result<RunLimits, ToolError> {
-    let Some(section) = loaded.section("limits") else { return Ok(RunLimits::default()) };
-    let mut limits = section.value.clone();
-    if let Value::Object(limits) = &mut limits {
-        OTHERS.iter().for_each(|other| drop(limits.remove(*other)));
-    }
-    if limits.is_null() {
-        return Ok(RunLimits::default());
-    }
-    read_data(&limits).map_err(|misfit| at(loaded, "limits", misfit))
-}
-
-/// Lets a run spend what the file says, do as much at once, and give a model as much of an output.
-pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> Result<RunBuilder, ToolError> {
-    let mut builder = builder.limits(limits(loaded)?);
-    let number = |key: &str| {
-        let number = loaded.section("limits").and_then(|section| section.value.get(key)?.as_u64());
-        number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
-    };
-    if let Some(calls) = number(MAX_PARALLEL) {
-        builder = builder.max_parallel(calls);
-    }
-    if let Some(bytes) = number(MAX_OUTPUT) {
-        builder = builder.max_output(bytes);
-    }
-    Ok(builder)
-}
-
-/// The models of a file, by name.
-#[cfg(feature = "models")]
-pub fn models(loaded: &Loaded) -> Result<Models, ToolError> {
-    read_models(loaded).map_err(|misfit| at(loaded, MODELS, misfit))
-}
-
-#[cfg(feature = "models")]
-type Models = std::collections::BTreeMap<String, toolwright_models::ModelConfig>;
-
-#[cfg(feature = "models")]
-const MODELS: &str = "models";
-
-#[cfg(feature = "models")]
-fn read_models(loaded: &Loaded) -> Result<Models, Misfit> {
-    let Some(section) = loaded.section(MODELS) else { return Ok(Models::new()) };
-    toolwright_models::ModelConfig::read(&section.value).map_err(|error| error.misfit().clone())
-}
-
-/// What is wrong with a section, with the place of it.
-fn at(loaded: &Loaded, name: &str, misfit: Misfit) -> ToolError {
-    let Some(section) = loaded.section(name) else { return misfit.into() };
-    let Diagnostic { file, line, column, message, hint, .. } = loaded.problem_in(section, misfit);
-    let error = ToolError::invalid(format!("{file}:{line}:{column}: {message}"));
-    match hint {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
-}
-
-/// Two errors in one, the hint of the first with it.
-fn and(first: ToolError, second: ToolError) -> ToolError {
-    let error = ToolError::invalid(format!("{}; {}", first.message(), second.message()));
-    match first.hint_text().or(second.hint_text()) {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use toolwright_core::{ErrorKind, ToolCall, ToolResult};
-
-    use super::*;
-
-    const TOOL: &str = "tools: [{name: t, do: {eval: ran}}]";
-
-    fn load(sections: &str) -> Result<ToolFile, LoadError> {
-        ToolFile::load(Source::text("t.yaml", format!("{TOOL}\n{sections}")), Host::new())
+    pub fn sandbox(&self) -> Option<&SandboxSection> {
+        self.sandbox.as_ref().map(|section| &section.value)
     }
 
-    async fn call(sections: &str) -> ToolResult {
-        let run = load(sections).unwrap().run().await.unwrap().build().unwrap();
-        run.call(ToolCall::new("1", "t", json!({}))).await.unwrap()
+    /// The other sandboxes, by name.
+    #[cfg(feature = "sandbox")]
+    pub fn sandboxes(&self) -> &[(String, SandboxSection)] {
+        self.sandboxes.as_ref().map(|section| &*section.value).unwrap_or_default()
     }
 
-    #[tokio::test]
-    async fn a_run_keeps_to_the_policy_and_the_limits_of_the_file() {
-        assert_eq!(call("").await.to_text(), "ran");
-        let refused = call("policy: [{tools: t, decision: reject, reason: not today}]").await.error.unwrap();
-        assert_eq!((refused.kind, refused.message.as_str()), (ErrorKind::Approval, "not today"));
-        assert_eq!(call("limits: {tool_calls: 0}").await.error.unwrap().kind, ErrorKind::Limit);
-        assert_eq!(call("limits: {max_output: 2}").await.truncated.map(|cut| cut.limit), Some(2));
-        assert_eq!(call("limits: {max_output: 3}").await.to_text(), "ran");
+    /// What a use of the file needs: which servers must be connected, which variables must be set.
+    pub fn needs(&self, wanted: &Wanted) -> Needs {
+        self.source.needs(wanted)
     }
 
-    #[tokio::test]
-    async fn what_is_wrong_with_a_section_is_told_with_its_place() {
-        for sections in ["policy: [{tools: t, decision: maybe}]", "limits: {turns: many}"] {
-            let told = match load(sections) {
-                Ok(file) => file.run().await.err().unwrap().to_string(),
-                Err(error) => error.to_string(),
-            };
-            assert!(told.contains("t.yaml:2:"), "{told}");
-        }
-        let two = ToolFile::load(
-            Source::text("t.yaml", "tools: [{name: t, do: {evil: 1}}]\npolcy: []"),
-            Host::new(),
-        );
-        let told = two.unwrap_err().to_string();
-        assert!(told.contains("evil") && told.contains("polcy"), "all problems are told: {told}");
+    /// The environment variables the file declares.
+    pub fn variables(&self, known: &KnownTools, needs: &Needs) -> Vec<Variable> {
+        self.source.variables(&self.host(known), needs)
     }
 
-    #[cfg(all(feature = "sandbox", feature = "tools"))]
-    #[tokio::test]
-    async fn the_sandbox_the_file_asks_for_is_opened_or_told() {
-        let file = |sandbox: &str| {
-            let text = format!("tools: [{{import_tool: bash}}]\nsandbox: {sandbox}\n");
-            ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new())).unwrap()
+    /// The tools of the file as far as they are known without starting anything.
+    pub fn compile(&self, known: &KnownTools) -> Loaded {
+        let needs = self.needs(&Wanted::everything()).without_variables();
+        let bound = self.source.bind(&self.host(known), &needs);
+        #[cfg(feature = "mcp")]
+        let servers = known.listed(bound.servers().keys());
+        #[cfg(not(feature = "mcp"))]
+        let servers = std::collections::HashMap::new();
+        bound.compile(&servers)
+    }
+
+    /// Everything that can be known without starting anything, in the order of the file. The tools of MCP servers are those
+    /// that a lock lists; all others are unknown until a server is connected, and so are calls of them. A variable that is
+    /// not set counts as empty.
+    pub fn check(&self, known: &KnownTools) -> Vec<Diagnostic> {
+        self.check_tools(&self.compile(known))
+    }
+
+    /// The same for tools that were made of the file with its servers connected.
+    pub fn check_tools(&self, loaded: &Loaded) -> Vec<Diagnostic> {
+        let mut problems = loaded.check();
+        #[cfg(feature = "sandbox")]
+        problems.extend(self.check_sandboxes());
+        problems.extend(self.check_policy(loaded));
+        problems
+    }
+
+    /// What can be parsed may still describe a sandbox that cannot be opened.
+    #[cfg(feature = "sandbox")]
+    fn check_sandboxes(&self) -> Vec<Diagnostic> {
+        let misfit = |error: &ToolError| {
+            let info = error.info();
+            Misfit { hint: info.hint, ..Misfit::new(info.message) }
         };
-        let echo = || ToolCall::new("1", "bash", json!({"command": "echo hello"}));
-        // Tests have no launcher, so none can be had here: an error, never a quiet run without one.
-        for kind in ["process", "local"] {
-            assert_eq!(file(kind).run().await.err().unwrap().kind(), ErrorKind::SandboxUnavailable, "{kind}");
+        let mut found = Vec::new();
+        if let Some(section) = &self.sandbox {
+            let wrong = section.value.check().err().map(|error| misfit(&error).about("`sandbox`"));
+            found.extend(wrong.map(|misfit| self.source.diagnostic(section, Severity::Error, misfit)));
         }
-        let none = file("none").run().await.unwrap().build().unwrap();
-        assert_eq!(none.call(echo()).await.unwrap().error.unwrap().kind, ErrorKind::SandboxUnavailable);
-        // Nobody asked for one, so the run is made; whoever needs it hears why there is none.
-        let text = "tools: [{import_tool: bash}]\n";
-        let file_without = ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new()));
-        let run = file_without.unwrap().run().await.unwrap().build().unwrap();
-        let refused = run.call(echo()).await.unwrap().error.unwrap();
-        assert_eq!(refused.kind, ErrorKind::SandboxUnavailable);
-        assert!(refused.message.contains("launcher"), "{refused:?}");
-        let wrong = file("{kind: local, read: [/]}").run().await.err().unwrap();
-        assert!(wrong.message().contains("isolates nothing"), "{wrong}");
-        let wrong = file("none\nsandboxes: {victim: {kind: local, read: [/]}}").run().await.err().unwrap();
-        assert!(wrong.message().starts_with("the sandbox `victim`: "), "{wrong}");
-        for (said, told) in [
-            ("[victim]", "t.yaml:3:12: `sandboxes` is a map"),
-            ("{default: local}", "t.yaml:3:13: `default` is"),
-            ("{victim: {kidn: local}}", "t.yaml:3:22: `sandboxes.victim`: unknown key `kidn`"),
-        ] {
-            let wrong = file(&format!("none\nsandboxes: {said}")).run().await.err().unwrap();
-            assert!(wrong.message().starts_with(told), "{wrong}");
+        if let Some(section) = &self.sandboxes {
+            for (name, each) in &section.value {
+                let wrong = each.check().err().map(|error| misfit(&in_sandbox(name, &error)));
+                let wrong = wrong.map(|misfit| misfit.inside(name.as_str()));
+                found.extend(wrong.map(|misfit| self.source.diagnostic(section, Severity::Error, misfit)));
+            }
         }
+        found
     }
 
-    #[cfg(feature = "mcp")]
-    mod servers {
-        use super::*;
+    /// What the rules say about tools and parameters that do not exist. A parameter that a tool of the file does not have is
+    /// a mistake; a tool may come from elsewhere.
+    pub fn check_policy(&self, loaded: &Loaded) -> Vec<Diagnostic> {
+        let Some(section) = &self.policy else { return Vec::new() };
+        let at = |severity: Severity| move |misfit| self.source.diagnostic(section, severity, misfit);
+        let tools = section.value.unknown_tools(loaded.tools()).into_iter().map(at(Severity::Warning));
+        let parameters =
+            section.value.unknown_parameters(loaded.tools()).into_iter().map(at(Severity::Error));
+        tools.chain(parameters).collect()
+    }
 
-        /// A server in shell with one tool, `go`.
-        const SERVER: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
-read -r l; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}'
-read -r l; read -r l; answer 2 '{"tools":[{"name":"go","inputSchema":{"type":"object"}}]}'
-read -r l; answer 3 '{"content":[{"type":"text","text":"gone"}]}'
-cat > /dev/null"#;
+    pub(crate) fn source(&self) -> &SourceFile {
+        &self.source
+    }
 
-        fn load() -> (tempfile::TempDir, Result<ToolFile, LoadError>) {
-            let folder = tempfile::tempdir().unwrap();
-            let script = folder.path().join("server.sh");
-            std::fs::write(&script, SERVER).unwrap();
-            let text = format!(
-                "mcp: {{s: {{transport: stdio, command: /bin/sh, args: [{}], auto_import_scope: shared}}}}\n",
-                script.display()
-            );
-            (folder, ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new())))
-        }
+    /// What the program lends to this file.
+    pub(crate) fn host(&self, known: &KnownTools) -> toolwright_lang::Host {
+        let declared = self.source.declared();
+        known.host(declared.iter().map(String::as_str))
+    }
+}
 
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn the_mcp_servers_of_a_file_are_started() {
-            let (_folder, file) = load();
-            let run = file.unwrap().run().await.unwrap().build().unwrap();
-            let said = run.call(ToolCall::new("1", "s_go", json!({}))).await.unwrap();
-            assert_eq!(said.to_text(), "gone");
-        }
-
-        #[tokio::test]
-        async fn a_runtime_with_one_thread_is_told_apart_and_does_not_hang() {
-            let (_folder, file) = load();
-            let told = format!("{:?}", file.map(|file| file.loaded().problems().to_vec()));
-            assert!(told.contains("several threads"), "{told}");
-        }
+impl LimitsSection {
+    /// Splits what a run may spend from what bounds something else: calls at once, outputs, single expressions.
+    fn read(mut value: Value) -> Result<Self, Misfit> {
+        let mut take = |key: &str| {
+            let number = value.as_object_mut().and_then(|limits| limits.remove(key));
+            number
+                .and_then(|number| number.as_u64())
+                .map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+        };
+        let (max_parallel, max_output) = (take("max_parallel"), take("max_output"));
+        // These bound single expressions.
+        let _ = (take("steps"), take("memory"));
+        let limits = if value.is_null() { RunLimits::default() } else { read_data(&value)? };
+        Ok(LimitsSection { limits, max_parallel, max_output })
     }
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use toolwright_core::ToolError;
 
+use crate::Environment;
+
 /// How many programs may stand behind one another: a script, its interpreter, that one's.
 const MAX_BEHIND: usize = 5;
 
@@ -28,10 +30,15 @@ pub(super) struct Needs {
 }
 
 /// What this command needs beside the folders that are shown anyway.
-pub(super) fn needs(command: &[String], shown: &[PathBuf]) -> Result<Needs, ToolError> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into());
-    let mut look =
-        Look { shown, path: &path, needs: Needs { command: command.to_vec(), ..Needs::default() } };
+pub(super) fn needs(
+    command: &[String],
+    shown: &[PathBuf],
+    environment: &Environment,
+) -> Result<Needs, ToolError> {
+    let path = environment.get("PATH").unwrap_or_else(|| SYSTEM_PATH.to_owned());
+    let home = environment.get("HOME").map(PathBuf::from);
+    let needs = Needs { command: command.to_vec(), ..Needs::default() };
+    let mut look = Look { shown, path: path.as_ref(), home, needs };
     let Some((program, arguments)) = command.split_first() else { return Ok(look.needs) };
     let found = look.find(program).ok_or_else(|| {
         let error = ToolError::invalid(format!("there is no program `{program}`"));
@@ -62,6 +69,8 @@ pub(super) fn needs(command: &[String], shown: &[PathBuf]) -> Result<Needs, Tool
 struct Look<'a> {
     shown: &'a [PathBuf],
     path: &'a OsStr,
+    /// The person's home, which is never shown as a whole.
+    home: Option<PathBuf>,
     needs: Needs,
 }
 
@@ -109,7 +118,7 @@ impl Look<'_> {
         }
         let packages = place.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
         let folder = place.parent().filter(|folder| folder.ends_with("bin"));
-        match (packages, folder, package(place)) {
+        match (packages, folder, package(place, self.home.as_deref())) {
             (Some(packages), _, _) => self.show(packages),
             (None, Some(folder), _) => {
                 self.show(folder);
@@ -145,8 +154,7 @@ fn real_place(path: &Path) -> Option<PathBuf> {
 }
 
 /// The package of Node that a script belongs to, when it is not somebody's home.
-fn package(script: &Path) -> Option<&Path> {
-    let home = std::env::home_dir();
+fn package<'p>(script: &'p Path, home: Option<&Path>) -> Option<&'p Path> {
     let package = script.ancestors().skip(1).find(|folder| folder.join("package.json").is_file())?;
     home.is_none_or(|home| !home.starts_with(package)).then_some(package)
 }
@@ -192,10 +200,16 @@ mod tests {
         symlink("../server/cli.js", root.join("p/node_modules/.bin/server")).unwrap();
         let expected: BTreeSet<PathBuf> =
             ["node/bin", "node/lib", "p/node_modules"].map(|name| root.join(name)).into();
-        let linked = needs(&words(&[&root.join("p/node_modules/.bin/server")]), &[]).unwrap();
+        let linked =
+            needs(&words(&[&root.join("p/node_modules/.bin/server")]), &[], &Environment::empty()).unwrap();
         assert_eq!(linked.read, expected);
-        assert_eq!(needs(&words(&[&node, &script]), &[]).unwrap().read, expected);
-        assert!(needs(&words(&[&node, &script]), std::slice::from_ref(&root)).unwrap().read.is_empty());
+        assert_eq!(needs(&words(&[&node, &script]), &[], &Environment::empty()).unwrap().read, expected);
+        assert!(
+            needs(&words(&[&node, &script]), std::slice::from_ref(&root), &Environment::empty())
+                .unwrap()
+                .read
+                .is_empty()
+        );
     }
 
     #[test]
@@ -204,9 +218,11 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         write(&root.join("server.py"), "#!/usr/bin/env -S sh -e\n");
         write(&root.join("secret"), "");
-        let found = needs(&words(&[&root.join("server.py")]), &["/usr".into(), "/bin".into()]).unwrap();
+        let found =
+            needs(&words(&[&root.join("server.py")]), &["/usr".into(), "/bin".into()], &Environment::empty())
+                .unwrap();
         assert_eq!(found.read, [root.join("server.py")].into());
-        assert!(needs(&["no-such-program-anywhere".to_owned()], &[]).is_err());
-        assert!(needs(&words(&[&root.join("gone")]), &[]).is_err());
+        assert!(needs(&["no-such-program-anywhere".to_owned()], &[], &Environment::empty()).is_err());
+        assert!(needs(&words(&[&root.join("gone")]), &[], &Environment::empty()).is_err());
     }
 }

@@ -10,14 +10,14 @@ use toolwright_core::{
     BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, Misfit, OutputSink, Preparation, Sandbox,
     SandboxProcess, SpawnRequest, ToolError, read_data,
 };
-use toolwright_lang::Loaded;
 use toolwright_runtime::RunBuilder;
 use toolwright_sandbox::{
     Backend, EnvPolicy, Layer, LocalSandbox, Network, ProcessSandbox, SandboxLimits, SandboxPolicy,
     nearest_backend,
 };
 
-use super::{at, programs};
+use super::programs;
+use crate::Environment;
 
 /// What a file's `sandbox` section says, or one entry of `sandboxes`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -98,15 +98,6 @@ impl TryFrom<String> for SandboxKind {
     }
 }
 
-const SANDBOX: &str = "sandbox";
-const SANDBOXES: &str = "sandboxes";
-
-/// What is wrong with the sandboxes of a file, by section.
-pub(super) fn misfits(loaded: &Loaded) -> impl Iterator<Item = (&'static str, Misfit)> {
-    let default = SandboxSection::default_of(loaded).err().map(|misfit| (SANDBOX, misfit));
-    default.into_iter().chain(SandboxSection::others_of(loaded).err().map(|misfit| (SANDBOXES, misfit)))
-}
-
 /// A section as a policy.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -117,24 +108,9 @@ pub struct Plan {
 }
 
 impl SandboxSection {
-    /// The section of a file, if it has one.
-    pub fn of(loaded: &Loaded) -> Result<Option<Self>, ToolError> {
-        Self::default_of(loaded).map_err(|misfit| at(loaded, SANDBOX, misfit))
-    }
-
     /// The sandboxes of a file beside the default one, by name.
-    pub fn named(loaded: &Loaded) -> Result<Vec<(String, Self)>, ToolError> {
-        Self::others_of(loaded).map_err(|misfit| at(loaded, SANDBOXES, misfit))
-    }
-
-    fn default_of(loaded: &Loaded) -> Result<Option<Self>, Misfit> {
-        let Some(section) = loaded.section(SANDBOX) else { return Ok(None) };
-        Self::read(&section.value).map(Some).map_err(|misfit| misfit.about("`sandbox`"))
-    }
-
-    fn others_of(loaded: &Loaded) -> Result<Vec<(String, Self)>, Misfit> {
-        let Some(section) = loaded.section(SANDBOXES) else { return Ok(Vec::new()) };
-        let entries = match &section.value {
+    pub(super) fn read_named(said: &Value) -> Result<Vec<(String, Self)>, Misfit> {
+        let entries = match said {
             Value::Null => return Ok(Vec::new()),
             Value::Object(entries) => entries,
             _ => return Err(Misfit::new("`sandboxes` is a map of names to sandboxes")),
@@ -149,7 +125,7 @@ impl SandboxSection {
         read.collect()
     }
 
-    fn read(said: &Value) -> Result<Self, Misfit> {
+    pub(super) fn read(said: &Value) -> Result<Self, Misfit> {
         match said {
             // The kind alone is enough.
             Value::String(kind) => {
@@ -220,15 +196,17 @@ impl SandboxSection {
         self.open_plan(self.plan()?).await
     }
 
-    /// Like [`open_bare`](Self::open_bare), with what this program needs shown beside what the section names.
+    /// Like [`open_bare`](Self::open_bare), with what this program needs shown beside what the section names. It is found on
+    /// the `PATH` of the environment.
     pub async fn open_for(
         &self,
         command: ExecRequest,
+        environment: &Environment,
     ) -> Result<Option<(Arc<dyn Sandbox>, ExecRequest)>, ToolError> {
         let mut plan = self.plan()?;
         // Containers have programs of their own.
         let command = match self.kind() {
-            SandboxKind::Process => show_program(&mut plan.policy, command)?,
+            SandboxKind::Process => show_program(&mut plan.policy, command, environment)?,
             _ => command,
         };
         Ok(self.open_plan(plan).await?.map(|sandbox| (sandbox, command)))
@@ -284,7 +262,7 @@ pub fn in_sandbox(name: &str, error: &ToolError) -> ToolError {
 
 /// Gives a run the sandboxes of a file: the default one, if there is one, and others by name. Without a default one, tools
 /// that name none are refused; they do not work in one of the others.
-pub fn give_sandboxes(
+pub(crate) fn give_sandboxes(
     mut builder: RunBuilder,
     default: Option<Arc<dyn Sandbox>>,
     named: impl IntoIterator<Item = (String, Arc<dyn Sandbox>)>,
@@ -299,7 +277,7 @@ pub fn give_sandboxes(
 }
 
 /// A sandbox in which nothing can be done, for the reason that is given.
-pub(super) fn closed(why: ToolError) -> Arc<dyn Sandbox> {
+pub(crate) fn closed(why: ToolError) -> Arc<dyn Sandbox> {
     Arc::new(Closed(why))
 }
 
@@ -344,9 +322,11 @@ impl Sandbox for Closed {
 }
 
 /// Opens the sandbox that a file asks for, for one program: the policy as the file says it, and what the program needs.
-pub async fn open_policy(
+#[cfg(feature = "mcp")]
+pub(crate) async fn open_policy(
     said: Value,
     command: ExecRequest,
+    environment: &Environment,
 ) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
     let said = if said.is_null() { json!({}) } else { said };
     let mut policy: SandboxPolicy =
@@ -361,19 +341,23 @@ pub async fn open_policy(
         let folder = real(Path::new("."))?;
         policy.mask.iter_mut().for_each(|path| *path = masked(path, &folder));
     }
-    let command = show_program(&mut policy, command)?;
+    let command = show_program(&mut policy, command, environment)?;
     Ok((Arc::new(ProcessSandbox::open(policy).await?), command))
 }
 
 /// Shows a program and what it needs; the command that starts it there.
-fn show_program(policy: &mut SandboxPolicy, mut command: ExecRequest) -> Result<ExecRequest, ToolError> {
+fn show_program(
+    policy: &mut SandboxPolicy,
+    mut command: ExecRequest,
+    environment: &Environment,
+) -> Result<ExecRequest, ToolError> {
     let shown: Vec<PathBuf> = [&policy.system, &policy.read, &policy.write]
         .into_iter()
         .flatten()
         .chain(&policy.workspace)
         .cloned()
         .collect();
-    let needs = programs::needs(&command.command, &shown)?;
+    let needs = programs::needs(&command.command, &shown, environment)?;
     policy.read.extend(needs.read);
     command.command = needs.command;
     if !needs.path.is_empty() && !command.env.contains_key("PATH") {

@@ -1,0 +1,328 @@
+//! From a file to a session: the one way in which every command opens its file.
+//!
+//! The file is parsed, what the program lends to it is put together, the person is asked for the variables that are needed
+//! and not set, and the servers and sandboxes that are needed are started, when the person trusts the file with them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright::data::DataTools;
+use toolwright::file::{KnownTools, ToolFile};
+use toolwright::lang::{Loaded, Source, Wanted};
+use toolwright::mcp::Suspension;
+use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session};
+use toolwright::text::clip;
+use toolwright::{Environment, Redactor, RunBuilder, Toolset};
+
+use crate::answers::{Asked, FileAnswers};
+use crate::args::SandboxArgs;
+use crate::commands::{ask, tools};
+use crate::console::Console;
+use crate::models::Named;
+use crate::report::{self, Usage};
+use crate::{files, models, prompt, sandboxes, tokens, toolbox, trust, unset};
+
+/// Where approved definitions of the tools of MCP servers are kept.
+const LOCK: &str = "tools.lock";
+
+/// The most bytes shown of one change in a tool that is left out.
+const MOST_SHOWN: usize = 2000;
+
+/// A file of tools, and whether the person named it.
+#[derive(Debug, Clone)]
+pub struct FileChoice {
+    pub path: PathBuf,
+    /// It was found and not named: a stranger may have put it there, so what it opens waits for the person's word.
+    pub found: bool,
+}
+
+impl FileChoice {
+    /// A file that the person named.
+    pub fn named(path: impl Into<PathBuf>) -> Self {
+        FileChoice { path: path.into(), found: false }
+    }
+
+    /// A file that nobody named.
+    pub fn found(path: impl Into<PathBuf>) -> Self {
+        FileChoice { path: path.into(), found: true }
+    }
+
+    /// The path of a file that must be trusted first.
+    pub fn to_trust(&self) -> Option<&Path> {
+        self.found.then_some(&*self.path)
+    }
+
+    /// Parses the file. Its problems are in the error.
+    pub fn parse(&self) -> anyhow::Result<ParsedFile> {
+        files::exists(&self.path)?;
+        let parsed = self.parse_all()?;
+        match parsed.file.error() {
+            Some(error) => Err(report::refused(error.problems()).into()),
+            None => Ok(parsed),
+        }
+    }
+
+    /// Parses what can be parsed.
+    pub fn parse_all(&self) -> anyhow::Result<ParsedFile> {
+        let file = ToolFile::parse_in(self.path.clone(), std::env::current_dir()?);
+        Ok(ParsedFile { choice: Some(self.clone()), file: Arc::new(file) })
+    }
+}
+
+/// A file that was parsed; without a choice, an empty one for the built-in tools.
+#[derive(Clone)]
+pub struct ParsedFile {
+    pub choice: Option<FileChoice>,
+    pub file: Arc<ToolFile>,
+}
+
+impl ParsedFile {
+    /// The file that was chosen, or an empty one.
+    pub fn of(choice: Option<&FileChoice>) -> anyhow::Result<Self> {
+        match choice {
+            Some(choice) => choice.parse(),
+            None => Ok(ParsedFile {
+                choice: None,
+                file: Arc::new(ToolFile::parse_all(Source::text("no file", ""))),
+            }),
+        }
+    }
+
+    /// Its models.
+    pub fn models(&self) -> Named {
+        Named::new(self.file.models().clone(), self.to_trust())
+    }
+
+    fn to_trust(&self) -> Option<&Path> {
+        self.choice.as_ref().and_then(FileChoice::to_trust)
+    }
+
+    /// What the program lends to the file: the built-in tools under all their names, and values of variables.
+    pub fn known(&self, environment: Environment) -> anyhow::Result<KnownTools> {
+        let folder = std::env::current_dir()?;
+        let own = environment.clone();
+        let known = KnownTools::new()
+            .builtins(toolbox::all()?)
+            .data(DataTools::new(&folder, move |name| own.get(name)))
+            .proxies(toolbox::proxies())
+            .environment(environment)
+            .variable("UserName", files::user_name())
+            .variable("OS", files::system())
+            .variable("CurrentDate", files::today())
+            .variable("WorkDir", folder.to_string_lossy());
+        // Clients start us in folders of their own choice, so the folder of the file comes first.
+        let beside = self.choice.iter().map(|choice| choice.path.with_file_name(LOCK));
+        Ok(beside.chain([LOCK.into()]).fold(known, KnownTools::lock))
+    }
+}
+
+/// How a command uses its file.
+pub struct Opening<'a> {
+    pub wanted: Wanted,
+    pub connect: Connect,
+    /// Whom the servers of the file ask.
+    pub asked: Asked,
+    /// Variables that are not set are asked for; otherwise they count as empty, which is reported.
+    pub runs: bool,
+    pub policy: Option<&'a Path>,
+    /// The command line of a batch program.
+    pub arguments: Option<Value>,
+}
+
+impl Default for Opening<'_> {
+    fn default() -> Self {
+        Opening {
+            wanted: Wanted::everything(),
+            connect: Connect::Required,
+            asked: Asked::Console,
+            runs: true,
+            policy: None,
+            arguments: None,
+        }
+    }
+}
+
+impl Opening<'_> {
+    /// Opens a file; what is odd in it is reported. Its sandboxes are opened later, when it is known which tools are used.
+    pub async fn open(self, console: &Console, parsed: ParsedFile) -> anyhow::Result<Opened> {
+        let environment = files::environment()?;
+        let known = parsed.known(environment.clone())?;
+        let needs = parsed.file.needs(&self.wanted);
+        let environment = match self.runs {
+            true => unset::ask(console, &parsed.file.variables(&known, &needs), environment)?,
+            false => environment,
+        };
+        let mut known = known.environment(environment.clone());
+        if let Some(arguments) = &self.arguments {
+            known = known.arguments(arguments);
+        }
+        let mut builder =
+            session(console, &parsed, self.asked).known(known).wanted(self.wanted).connect(self.connect);
+        if !self.runs {
+            builder = builder.without_variables();
+        }
+        builder = match self.policy {
+            Some(path) => builder.policy(ask::policy(Some(path))?),
+            None => builder.default_policy(ask::policy(None)?),
+        };
+        let session = builder.sandboxing(Sandboxing::Never).open().await.map_err(refused)?;
+        if self.connect != Connect::Never {
+            warn(console, session.loaded());
+        }
+        match self.runs {
+            true if self.connect != Connect::Never => {
+                warn_of_short_secrets(console, session.loaded(), &environment);
+            }
+            true => {}
+            false => files::tell_of_unset(console, session.loaded()),
+        }
+        let uses_tools = parsed.choice.is_some();
+        Ok(Opened { console: console.clone(), session, parsed, uses_tools })
+    }
+}
+
+/// Makes tools of a file with its servers connected, as far as that is possible.
+pub async fn connected(console: &Console, parsed: &ParsedFile, known: KnownTools) -> Loaded {
+    session(console, parsed, Asked::Console).known(known).without_variables().compile().await
+}
+
+/// A session of the program: who answers and allows what its servers ask, and which models there are.
+fn session(console: &Console, parsed: &ParsedFile, asked: Asked) -> toolwright::session::SessionBuilder {
+    let answers = FileAnswers {
+        console: console.clone(),
+        asked,
+        models: parsed.models(),
+        policy: parsed.file.policy().cloned(),
+    };
+    let named = parsed.models();
+    let [models, oauth, notices, suspended] = std::array::from_fn(|_| console.clone());
+    let mut builder = Session::builder(parsed.file.clone())
+        .models(move |name| models::lent(&models, name, &named))
+        .answers(move |server| answers.to(server.trust().sampling.as_deref()))
+        // Whoever started us without a terminal, as MCP clients do, cannot be asked.
+        .oauth(move || tokens::options(&oauth))
+        .on_notice(move |text| notices.say(text))
+        .on_suspended(move |server, suspension, lock| {
+            tell_of_suspended(&suspended, server, suspension, lock);
+        });
+    if let Some(file) = parsed.to_trust().map(Path::to_owned) {
+        let console = console.clone();
+        builder = builder.allow(move |name, server| {
+            let (console, file) = (console.clone(), file.clone());
+            Box::pin(async move { trust::server(&console, &file, name, server).await })
+        });
+    }
+    builder
+}
+
+fn refused(error: OpenError) -> anyhow::Error {
+    match error {
+        OpenError::File(error) => report::refused(error.problems()).into(),
+        OpenError::Sandbox(error) => Usage::from(error.info()).into(),
+        other => anyhow::anyhow!("{other}"),
+    }
+}
+
+fn tell_of_suspended(console: &Console, server: &str, suspension: &Suspension, lock: Option<&Path>) {
+    let Suspension { tool, changes } = suspension;
+    let why = match lock {
+        Some(lock) => format!("is not what {} approved", lock.display()),
+        None => "is not what it was when the server was started".to_owned(),
+    };
+    // A definition may be a megabyte; `mcp lock` shows it whole.
+    let changes: String =
+        changes.iter().map(|change| format!("    {}\n", clip(change, MOST_SHOWN))).collect();
+    console.notice(&prompt::printable(&format!(
+        "`{tool}` of the server `{server}` {why}, and is left out:\n{changes}    \
+         approve it with `toolwright mcp lock --name {server}`, and start again"
+    )));
+}
+
+/// Says what is odd in a file that can be used.
+fn warn(console: &Console, loaded: &Loaded) {
+    for warning in loaded.problems() {
+        console.say(format_args!("{}\n", prompt::printable(&warning.render())));
+    }
+}
+
+/// Says which secrets of a file are too short to be kept out of records.
+fn warn_of_short_secrets(console: &Console, loaded: &Loaded, environment: &Environment) {
+    for variable in loaded.env().iter().filter(|variable| variable.secret) {
+        // An empty value is no secret.
+        let value = environment.get(&variable.name).unwrap_or_default();
+        if !value.is_empty() && value.len() < Redactor::SHORTEST {
+            let (name, shortest) = (&variable.name, Redactor::SHORTEST);
+            console.say(format_args!(
+                "warning: the secret `{name}` has fewer than {shortest} bytes, so it is not kept out of records"
+            ));
+        }
+    }
+}
+
+/// A file that is open, or the built-in tools where no file is used.
+pub struct Opened {
+    console: Console,
+    pub session: Session,
+    pub parsed: ParsedFile,
+    /// Whether the tools of the file are used, and not only what it says about runs.
+    pub uses_tools: bool,
+}
+
+impl Opened {
+    /// The content of the file, if its tools are used.
+    pub fn loaded(&self) -> Option<&Loaded> {
+        self.uses_tools.then(|| self.session.loaded())
+    }
+
+    /// The path of the file, if its tools are used.
+    pub fn path(&self) -> Option<&Path> {
+        self.parsed.choice.as_ref().filter(|_| self.uses_tools).map(|choice| &*choice.path)
+    }
+
+    /// The tools of the file, or the built-in ones.
+    pub fn tools(&self) -> anyhow::Result<Toolset> {
+        match self.loaded() {
+            Some(loaded) => Ok(loaded.tools().clone()),
+            None => Ok(toolbox::all()?),
+        }
+    }
+
+    /// A run with those tools that match; those of servers as they are at any time.
+    pub fn run(&self, caller: Caller, patterns: &[String]) -> anyhow::Result<(RunBuilder, Toolset)> {
+        let tools = tools::chosen(self.tools()?, patterns)?;
+        let builder = match self.loaded() {
+            Some(_) => self.session.run_matching(caller, &files::patterns(patterns)),
+            None => self.session.run_with(caller, tools.clone()),
+        };
+        Ok((builder, tools))
+    }
+
+    /// Opens the sandboxes that the command line and the file ask for.
+    pub async fn sandboxes(&mut self, args: &SandboxArgs, how: Sandboxing) -> anyhow::Result<()> {
+        let asked = sandboxes::of(args, &self.parsed.file);
+        if how != Sandboxing::Never {
+            let found = self.parsed.choice.as_ref().and_then(FileChoice::to_trust);
+            sandboxes::check(&asked)?;
+            trust::sandboxes(&self.console, found, &asked.section, &asked.named)
+                .await
+                .map_err(sandboxes::refused)?;
+        }
+        self.session.open_sandboxes(Some(asked.all()), how).await.map_err(sandboxes::refused)?;
+        Ok(())
+    }
+}
+
+/// The part of a file that these patterns choose, and its sandboxes where they can be had: what a model works with.
+pub async fn for_model(
+    console: &Console,
+    choice: Option<&FileChoice>,
+    patterns: &[String],
+    policy: Option<&Path>,
+    sandbox: &SandboxArgs,
+) -> anyhow::Result<Opened> {
+    let opening = Opening { wanted: Wanted::tools(patterns), policy, ..Opening::default() };
+    let mut opened = opening.open(console, ParsedFile::of(choice)?).await?;
+    opened.sandboxes(sandbox, Sandboxing::WherePossible).await?;
+    Ok(opened)
+}
