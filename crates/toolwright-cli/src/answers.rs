@@ -1,10 +1,8 @@
-//! Who answers what the MCP servers of a file ask: the person, and the model the file names for it.
-//!
-//! How the person is asked is looked up when a question comes.
+//! The answers to the MCP servers of a file: from the person, and from the model the file names for it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
+use toolwright::mcp::{Answers, Sampling};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
     ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage,
@@ -12,44 +10,22 @@ use toolwright::{
 
 use crate::console::Console;
 use crate::models::{self, Named};
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 
-/// Where the person is whom servers ask.
-#[derive(Clone, Default)]
-enum Person {
-    /// At the terminal, if there is one.
-    #[default]
-    Terminal,
-    /// At the chat, which has the terminal to itself.
-    Chat(Arc<dyn Approver>, Arc<dyn Elicitor>),
-    /// At the MCP client whose call it is.
+/// Whom the servers of a file ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The person at the console, if there is one.
+    Console,
+    /// The MCP client whose call the server works on.
     Client,
 }
 
-static PERSON: Mutex<Person> = Mutex::new(Person::Terminal);
-
-/// Has everything that servers ask from now on asked in the chat.
-pub fn ask_in_chat(approver: impl Approver + 'static, elicitor: impl Elicitor + 'static) {
-    set_person(Person::Chat(Arc::new(approver), Arc::new(elicitor)));
-}
-
-/// Has everything that servers ask from now on passed on to the MCP client whose call they work on.
-pub fn ask_the_client() {
-    set_person(Person::Client);
-}
-
-fn set_person(person: Person) {
-    *PERSON.lock().unwrap_or_else(PoisonError::into_inner) = person;
-}
-
-fn person() -> Person {
-    PERSON.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Who answers the servers of a file.
+/// The answers to the servers of a file.
 #[derive(Clone)]
 pub struct FileAnswers {
     pub console: Console,
+    pub asked: Asked,
     pub models: Named,
     /// The rules of the file; cautious ones decide where it has none.
     pub policy: Option<Arc<Policy>>,
@@ -59,13 +35,9 @@ impl FileAnswers {
     /// Who answers a server of the file: the person where there is one, and a model where the file names one.
     pub fn to(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
-        match person() {
-            Person::Client => answers.passed_on = true,
-            // Whether it is the chat's is known when a question comes.
-            Person::Terminal | Person::Chat(..) if self.console.has_person() => {
-                answers.elicitor = Some(Arc::new(Asked(self.console.clone())));
-            }
-            Person::Terminal | Person::Chat(..) => {}
+        match self.asked {
+            Asked::Client => answers.passed_on = true,
+            Asked::Console => answers.person = self.console.person(),
         }
         answers.sampling = sampling.map(|model| {
             let policy = self.policy.clone().unwrap_or_else(|| Arc::new(Policy::cautious()));
@@ -77,25 +49,7 @@ impl FileAnswers {
     }
 }
 
-/// Asks the person, at the terminal or wherever they are.
-struct Asked(Console);
-
-impl Elicitor for Asked {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
-        Box::pin(async move {
-            match person() {
-                Person::Chat(_, elicitor) => elicitor.elicit(request).await,
-                Person::Terminal | Person::Client => match Terminal::of(&self.0) {
-                    Some(terminal) => terminal.elicit(request).await,
-                    None => ElicitReply::Cancel,
-                },
-            }
-        })
-    }
-}
-
-/// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is
-/// one.
+/// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is one.
 struct Rules {
     console: Console,
     policy: Arc<Policy>,
@@ -115,17 +69,12 @@ impl Approver for Rules {
             RuleDecision::Reject | RuleDecision::Terminate => {
                 Decision::reject(reason("the policy does not allow this call"))
             }
-            RuleDecision::Ask => match person() {
-                Person::Chat(approver, _) => {
-                    return Box::pin(async move { approver.decide(request).await });
-                }
-                Person::Terminal | Person::Client => match Terminal::of(&self.console) {
-                    Some(terminal) => return Box::pin(async move { terminal.decide(request).await }),
-                    None => Decision::reject(format!(
-                        "`{}` needs approval, and there is nobody to ask",
-                        request.call.name
-                    )),
-                },
+            RuleDecision::Ask => match self.console.person() {
+                Some(person) => return Box::pin(async move { person.approve(request).await }),
+                None => Decision::reject(format!(
+                    "`{}` needs approval, and there is nobody to ask",
+                    request.call.name
+                )),
             },
         };
         Box::pin(async move { decision })

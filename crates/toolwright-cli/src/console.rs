@@ -1,7 +1,7 @@
 //! The console: the program's three standard streams, and who reads the keyboard.
 //!
-//! `main` makes the only [`Console`] and passes it down, so a signature shows what may print or ask. Nothing else opens stdin,
-//! stdout or stderr.
+//! `main` makes the only [`Console`] and passes it down, so a signature shows what may print or ask. Nothing
+//! else opens stdin, stdout or stderr.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Stderr, Stdin, Stdout, StdoutLock, Write as _};
@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use toolwright::Person;
 
 use crate::lines;
+use crate::prompt::Terminal;
 
 /// How a command prints its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,8 @@ struct Streams {
     /// Held while a question is open, so that questions of several calls do not mix.
     question: Arc<Mutex<()>>,
     chat_reads_keys: AtomicBool,
+    /// The person at the chat, once one runs.
+    chat_person: OnceLock<Arc<dyn Person>>,
     /// Where notices go while a chat draws the screen.
     notices: OnceLock<NoticeSink>,
 }
@@ -59,6 +63,7 @@ impl Console {
             stderr: std::io::stderr(),
             question: Arc::default(),
             chat_reads_keys: AtomicBool::new(false),
+            chat_person: OnceLock::new(),
             notices: OnceLock::new(),
         }))
     }
@@ -91,7 +96,8 @@ impl Console {
         writeln!(self.stdout(), "{text}")
     }
 
-    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is no reason to stop or to fail.
+    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is no reason to stop
+    /// or to fail.
     pub fn say(&self, text: impl Display) {
         let mut out = self.0.stderr.lock();
         let text = text.to_string();
@@ -118,6 +124,22 @@ impl Console {
     /// Gives the keyboard to a chat, for good: from now on no question is asked in lines.
     pub fn give_keys_to_chat(&self) {
         self.0.chat_reads_keys.store(true, Ordering::Relaxed);
+    }
+
+    /// The person at this console: at the terminal, and at the chat once one runs. `None` when nobody can be
+    /// asked.
+    pub fn person(&self) -> Option<Arc<dyn Person>> {
+        self.has_person().then(|| Arc::new(Terminal::new(self)) as Arc<dyn Person>)
+    }
+
+    /// Has a chat ask the person from now on. The first chat stays.
+    pub fn ask_in_chat(&self, person: Arc<dyn Person>) {
+        let _ = self.0.chat_person.set(person);
+    }
+
+    /// The person at the chat, once one runs.
+    pub fn chat_person(&self) -> Option<&dyn Person> {
+        self.0.chat_person.get().map(|person| &**person)
     }
 
     /// True once a chat reads all keys.

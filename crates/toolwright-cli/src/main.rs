@@ -1,6 +1,8 @@
-//! The `toolwright` program. This crate is the only place that prints, prompts, and takes settings from the environment.
+//! The `toolwright` program. This crate is the only place that prints, prompts, and takes settings from the
+//! environment.
 //!
-//! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or configuration.
+//! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or
+//! configuration.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -37,7 +39,8 @@ use clap::Parser as _;
 use crate::args::{Args, Command};
 use crate::console::{Console, Output};
 
-/// The longest that ending the servers of a file may take: two seconds by themselves, two more when they are asked.
+/// The longest that ending the servers of a file may take: two seconds by themselves, two more when they are
+/// asked.
 const LAST_MOMENT: std::time::Duration = std::time::Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -95,7 +98,8 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
 fn on_runtime(console: &Console, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(work);
-    // What was started is ended, with everything it started; who takes longer than this to do so is not waited for.
+    // What was started is ended, with everything it started; who takes longer than this to do so is not
+    // waited for.
     runtime.block_on(async {
         let ended =
             async { tokio::join!(toolwright::mcp::servers_ended(), toolwright::sandbox::sandboxes_ended()) };

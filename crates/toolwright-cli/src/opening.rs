@@ -16,7 +16,7 @@ use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session};
 use toolwright::text::clip;
 use toolwright::{Environment, Redactor, RunBuilder, Toolset};
 
-use crate::answers::FileAnswers;
+use crate::answers::{Asked, FileAnswers};
 use crate::args::SandboxArgs;
 use crate::commands::{ask, tools};
 use crate::console::Console;
@@ -123,6 +123,8 @@ impl ParsedFile {
 pub struct Opening<'a> {
     pub wanted: Wanted,
     pub connect: Connect,
+    /// Whom the servers of the file ask.
+    pub asked: Asked,
     /// Variables that are not set are asked for; otherwise they count as empty, which is reported.
     pub runs: bool,
     pub policy: Option<&'a Path>,
@@ -135,6 +137,7 @@ impl Default for Opening<'_> {
         Opening {
             wanted: Wanted::everything(),
             connect: Connect::Required,
+            asked: Asked::Console,
             runs: true,
             policy: None,
             arguments: None,
@@ -157,7 +160,8 @@ impl Opening<'_> {
         if let Some(arguments) = &self.arguments {
             known = known.arguments(arguments);
         }
-        let mut builder = session(console, &parsed).known(known).wanted(self.wanted).connect(self.connect);
+        let mut builder =
+            session(console, &parsed, self.asked).known(known).wanted(self.wanted).connect(self.connect);
         if !self.runs {
             builder = builder.without_variables();
         }
@@ -183,13 +187,14 @@ impl Opening<'_> {
 
 /// Makes tools of a file with its servers connected, as far as that is possible.
 pub async fn connected(console: &Console, parsed: &ParsedFile, known: KnownTools) -> Loaded {
-    session(console, parsed).known(known).without_variables().compile().await
+    session(console, parsed, Asked::Console).known(known).without_variables().compile().await
 }
 
 /// A session of the program: who answers and allows what its servers ask, and which models there are.
-fn session(console: &Console, parsed: &ParsedFile) -> toolwright::session::SessionBuilder {
+fn session(console: &Console, parsed: &ParsedFile, asked: Asked) -> toolwright::session::SessionBuilder {
     let answers = FileAnswers {
         console: console.clone(),
+        asked,
         models: parsed.models(),
         policy: parsed.file.policy().cloned(),
     };

@@ -1,10 +1,11 @@
 //! Asking the person at the terminal.
 
 use serde_json::{Map, Value};
-use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::text::is_hidden;
-use toolwright::tools::{Answer, Notice, Person, Question};
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, ToolContext, call_text};
+use toolwright::{
+    ApprovalRequest, BoxFuture, Choice, Decision, Form, FormAuthor, FormBody, FormReply, Notice, Person,
+    call_text,
+};
 
 use crate::console::Console;
 use crate::fields::Field;
@@ -13,23 +14,16 @@ use crate::keyboard::Dialogue;
 /// The most lines somebody may write.
 const MAX_LINES: usize = 10_000;
 
-/// Asks on the terminal, one question at a time.
-#[derive(Clone)]
+/// The person at the terminal, asked one question at a time. Once a chat reads the keys, the chat asks in its
+/// place: MCP servers are given their person before it runs.
 pub struct Terminal(Console);
 
 impl Terminal {
-    /// The terminal, when there is somebody at it.
-    pub fn of(console: &Console) -> Option<Self> {
-        console.has_person().then(|| Terminal(console.clone()))
-    }
-}
-
-impl Approver for Terminal {
-    fn name(&self) -> &str {
-        "human"
+    pub fn new(console: &Console) -> Self {
+        Terminal(console.clone())
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         let shown = match &request.view.call {
             Some(view) => view.content.clone(),
             None => call_text(request.call),
@@ -38,9 +32,38 @@ impl Approver for Terminal {
         let reason = request.reason.as_deref().map(|reason| format!("{}\n\n", printable(reason)));
         let question = format!("\nThe model wants to call:\n\n    {shown}\n\n{}", reason.unwrap_or_default());
         let offered: Vec<_> = KEYS.into_iter().filter(|key| request.offers(key.3)).collect();
+        let answer = self.0.ask(move |dialogue| ask(dialogue, &question, &offered)).await;
+        answer.unwrap_or_else(|| Decision::reject("nobody answered"))
+    }
+}
+
+impl Person for Terminal {
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        match self.0.chat_person() {
+            Some(chat) => chat.approve(request),
+            None => Box::pin(self.decide(request)),
+        }
+    }
+
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+        if let Some(chat) = self.0.chat_person() {
+            return chat.answer(form);
+        }
+        let form = form.clone();
         Box::pin(async move {
-            let answer = self.0.ask(move |dialogue| ask(dialogue, &question, &offered)).await;
-            answer.unwrap_or_else(|| Decision::reject("nobody answered"))
+            let reply = self.0.ask(move |dialogue| Some(fill_in(dialogue, &form))).await;
+            reply.unwrap_or(FormReply::Cancelled)
+        })
+    }
+
+    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+        if let Some(chat) = self.0.chat_person() {
+            return chat.notify(notice);
+        }
+        Box::pin(async move {
+            let message = printable(&notice.message).replace('\n', "\n    ");
+            let title = printable(&notice.title).replace('\n', " ");
+            self.0.say(format_args!("\n{title}\n\n    {message}\n"));
         })
     }
 }
@@ -85,71 +108,40 @@ pub fn yes_or_no(dialogue: &Dialogue, shown: &str, choices: &str) -> Option<bool
     }
 }
 
-impl Elicitor for Terminal {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
-        let request = request.clone();
-        Box::pin(async move {
-            let answer = self.0.ask(move |dialogue| Some(fill_in(dialogue, &request))).await;
-            answer.unwrap_or(ElicitReply::Cancel)
-        })
+/// Shows a form, and has it filled in.
+fn fill_in(dialogue: &Dialogue, form: &Form) -> FormReply {
+    let message = printable(&form.message);
+    if form.body == FormBody::Text {
+        dialogue.say(format_args!("\n{message}\n(an empty line ends it)"));
+        let lines = std::iter::from_fn(|| dialogue.line("").filter(|line| !line.is_empty()));
+        let text = lines.take(MAX_LINES).collect::<Vec<_>>().join("\n");
+        return FormReply::Accepted(Map::from_iter([("text".to_owned(), text.into())]));
     }
-}
-
-impl Person for Terminal {
-    fn ask<'a>(&'a self, _: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer> {
-        let question = question.clone();
-        Box::pin(async move {
-            let filled = self.0.ask(move |dialogue| {
-                let message = printable(&question.message).replace('\n', "\n    ");
-                dialogue.say(format_args!("\nThe model asks:\n\n    {message}\n"));
-                Some(form(dialogue, &question.schema))
-            });
-            match filled.await {
-                Some(ElicitReply::Accept(form)) => Answer::Given(form),
-                Some(ElicitReply::Decline) => Answer::Declined,
-                Some(ElicitReply::Cancel) | None => Answer::Cancelled,
-            }
-        })
-    }
-
-    fn read<'a>(&'a self, _: &'a ToolContext, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
-        let prompt = printable(prompt);
-        Box::pin(self.0.ask(move |dialogue| {
-            dialogue.say(format_args!("\n{prompt}\n(an empty line ends it)"));
-            let lines = std::iter::from_fn(|| dialogue.line("").filter(|line| !line.is_empty()));
-            Some(lines.take(MAX_LINES).collect::<Vec<_>>().join("\n"))
-        }))
-    }
-
-    fn tell<'a>(&'a self, _: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            let message = printable(&notice.message).replace('\n', "\n    ");
-            let title = printable(&notice.title).replace('\n', " ");
-            self.0.say(format_args!("\n{title}\n\n    {message}\n"));
-        })
-    }
-}
-
-/// Shows what a server asks, and has it answered.
-fn fill_in(dialogue: &Dialogue, request: &Elicitation) -> ElicitReply {
-    let server = printable(&request.server);
-    let message = printable(&request.message).replace('\n', "\n    ");
-    dialogue.say(format_args!("\nThe server `{server}` asks:\n\n    {message}\n"));
-    let Some(url) = &request.url else { return form(dialogue, &request.schema) };
+    let message = message.replace('\n', "\n    ");
+    dialogue.say(format_args!("\n{}\n\n    {message}\n", heading(form)));
+    let FormBody::Page(url) = &form.body else { return fields(dialogue, &form.schema()) };
     dialogue.say(format_args!("It wants you to open this page:\n\n    {}\n", printable(url)));
     match dialogue.line("Will you open it? [y]es, [n]o: ").as_deref() {
-        Some("y" | "yes") => ElicitReply::Accept(Map::new()),
-        Some(_) => ElicitReply::Decline,
-        None => ElicitReply::Cancel,
+        Some("y" | "yes") => FormReply::Accepted(Map::new()),
+        Some(_) => FormReply::Declined,
+        None => FormReply::Cancelled,
+    }
+}
+
+/// The line above a form: who asks.
+pub fn heading(form: &Form) -> String {
+    match &form.author {
+        FormAuthor::Server(server) => format!("The server `{}` asks:", printable(server)),
+        _ => "The model asks:".to_owned(),
     }
 }
 
 /// Asks whether to answer, then field by field. Ending the input gives no answer.
-fn form(dialogue: &Dialogue, schema: &Value) -> ElicitReply {
+fn fields(dialogue: &Dialogue, schema: &Value) -> FormReply {
     match dialogue.line("Answer it? [y]es, [n]o: ").as_deref() {
         Some("y" | "yes") => {}
-        Some(_) => return ElicitReply::Decline,
-        None => return ElicitReply::Cancel,
+        Some(_) => return FormReply::Declined,
+        None => return FormReply::Cancelled,
     }
     let fields = Field::all(schema);
     if !fields.is_empty() {
@@ -157,10 +149,10 @@ fn form(dialogue: &Dialogue, schema: &Value) -> ElicitReply {
     }
     let mut content = Map::new();
     for field in &fields {
-        let Some(value) = one_field(dialogue, field) else { return ElicitReply::Cancel };
+        let Some(value) = one_field(dialogue, field) else { return FormReply::Cancelled };
         content.extend(value.map(|value| (field.name.clone(), value)));
     }
-    ElicitReply::Accept(content)
+    FormReply::Accepted(content)
 }
 
 /// Asks for one field until the answer fits; `None` when nobody answers.
@@ -191,14 +183,15 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// True for a joiner where writing needs one: inside Persian and Indic words, between the parts of an emoji. Elsewhere it
-/// only makes two texts look the same.
+/// True for a joiner where writing needs one: inside Persian and Indic words, between the parts of an emoji.
+/// Elsewhere it only makes two texts look the same.
 pub fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
     let joined = |c: Option<char>| c.is_some_and(|c| c >= '\u{600}' && (c == '\u{fe0f}' || !is_hidden(c)));
     matches!(c, '\u{200c}' | '\u{200d}') && joined(before) && joined(after)
 }
 
-/// What a tool gave, on a terminal: it may have colours, and cannot move the cursor, reach the clipboard or hide itself.
+/// What a tool gave, on a terminal: it may have colours, and cannot move the cursor, reach the clipboard or
+/// hide itself.
 pub fn coloured(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut pieces = text.split("\x1b[");

@@ -1,4 +1,5 @@
-//! The approver contract: who looks at a call before it runs, and what they may decide.
+//! The approver contract: a decision about a call before it runs. The human side of a run is a
+//! [`Person`](crate::Person), which is an approver too.
 //!
 //! Policies, which pick an approver for a call, live in `toolwright-runtime`.
 
@@ -13,7 +14,7 @@ use crate::message::ToolCall;
 use crate::prepare::CallView;
 use crate::tool::{Annotations, BoxFuture};
 
-/// Someone, or something, that decides about calls.
+/// Decides about calls: a [`Person`](crate::Person), or a program.
 pub trait Approver: Send + Sync {
     /// The name written into events, for example `human`.
     fn name(&self) -> &str;
@@ -59,8 +60,8 @@ pub struct ApprovalRequest<'a> {
     pub validator: Validator,
 }
 
-/// Validates arguments as the runtime will when a decision brings them, so that whoever writes them hears of a mistake while it
-/// can still be mended. The one by default takes everything.
+/// Validates arguments as the runtime will when a decision brings them, so that whoever writes them hears of
+/// a mistake while it can still be mended. The one by default takes everything.
 #[derive(Clone, Default)]
 pub struct Validator(Option<Arc<ValidateArguments>>);
 

@@ -36,6 +36,7 @@ mod model;
 mod nearest;
 mod output;
 mod path;
+mod person;
 mod preparation;
 mod prepare;
 mod sandbox;
@@ -70,6 +71,7 @@ pub use output::{
     Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, Structured, ToolOutput, json_size,
 };
 pub use path::{PathParameters, RootedPath, WorkspacePath};
+pub use person::{Form, FormAuthor, FormBody, FormReply, Notice, Person};
 pub use preparation::Preparation;
 pub use prepare::{Arguments, CallDescription, CallView, Prepared, ViewContent, ViewFormat};
 pub use sandbox::{

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use toolwright_core::{BoxFuture, Secret};
+use toolwright_core::{BoxFuture, Form, FormReply, Person, Secret};
 use toolwright_mcp::{
-    Answers, Browser, Client, ClientOptions, Credentials, ElicitReply, Elicitation, Elicitor, HttpTarget,
-    Machine, OAuthOptions,
+    Answers, Browser, Client, ClientOptions, Credentials, HttpTarget, Machine, OAuthOptions,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -29,7 +28,7 @@ async fn main() -> Result<(), Failure> {
     }
     let mut options = ClientOptions::default();
     let mut answers = Answers::default();
-    answers.elicitor = Some(Arc::new(Yes));
+    answers.person = Some(Arc::new(Yes));
     options.answers = answers;
     let client = Client::dial(&target, options).await?;
     let outcome = play(&client, &scenario, &context).await;
@@ -119,12 +118,12 @@ fn oauth(scenario: &str, context: &Value) -> Result<OAuthOptions, Failure> {
 /// A person who says yes and leaves everything as it is, except that what must be confirmed is.
 struct Yes;
 
-impl Elicitor for Yes {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+impl Person for Yes {
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
         Box::pin(async move {
-            let confirm = request.schema.pointer("/properties/confirmed").is_some();
+            let confirm = form.schema().pointer("/properties/confirmed").is_some();
             let content = confirm.then(|| ("confirmed".to_owned(), json!(true)));
-            ElicitReply::Accept(content.into_iter().collect())
+            FormReply::Accepted(content.into_iter().collect())
         })
     }
 }

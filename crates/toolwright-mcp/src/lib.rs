@@ -38,8 +38,8 @@ mod transport;
 mod whole;
 
 pub use client::{
-    Answers, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, HttpTarget, Listing, MAX_TOOLS,
-    OnLog, OnProgress, Paying, Sampling, SessionInfo, Target, ThroughApprover, servers_ended,
+    Answers, Client, ClientOptions, HttpTarget, Listing, MAX_TOOLS, OnLog, OnProgress, Paying, Sampling,
+    SessionInfo, Target, ThroughApprover, servers_ended,
 };
 pub use error::{McpError, McpErrorKind};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};
@@ -52,7 +52,7 @@ pub use protocol::{
     ResourceContents, ResourceTemplate, Role, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
 pub use server::{
-    Changes, ClientApprover, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer, Peer,
+    Changes, ClientPerson, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer, Peer,
     PromptMessage, PromptResult, Prompts, Question, Reply, ResourceServer, Resources, Server, StateKey,
     TaskSupport, ToolPrompts, Watching,
 };

@@ -69,7 +69,7 @@ pub use names::{
     configured, configured_through, references, resolve, resolve_with, standard, standard_with, toolkit,
 };
 pub use options::Options;
-pub use people::{Answer, AtHand, Notice, Person, Question, ask_user, notify_user, user_input};
+pub use people::{ask_user, notify_user, user_input};
 pub use plan::{Plan, PlanStep, todo_write, update_plan};
 pub use read_file::read_file;
 pub use shell::{bash, python, run_process, run_python_script};

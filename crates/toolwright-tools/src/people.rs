@@ -1,116 +1,25 @@
-//! `ask_user`, `user_input` and `notify_user`: a person who is at hand may be asked and told.
+//! `ask_user`, `user_input` and `notify_user`: a model asks and notifies the person of the run.
 //!
-//! Who that is, the program says: it puts an [`AtHand`] into the run. A run without one has nobody to ask.
+//! A run without a person (`RunBuilder::person`) answers with an error.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolwright_core::schema::Schema;
-use toolwright_core::{BoxFuture, ToolContext, ToolDef, ToolError};
+use toolwright_core::{
+    Form, FormAuthor, FormBody, FormReply, Notice, Person, ToolContext, ToolDef, ToolError,
+};
 
 use crate::options::{Effect, Options, finish};
 
 /// The longest text that a person is shown, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// Somebody whom a model may ask and tell.
-pub trait Person: Send + Sync {
-    /// Asks for the values of a form. The context is that of the call that asks, for those who serve several people at
-    /// once.
-    fn ask<'a>(&'a self, context: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer>;
-
-    /// Lets them write something, in as many lines as they like; `None` when they do not want to. Where nothing else is
-    /// said, that is a form of one field.
-    fn read<'a>(&'a self, context: &'a ToolContext, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
-        Box::pin(async move {
-            let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
-            let question = Question { message: prompt.to_owned(), schema };
-            match self.ask(context, &question).await {
-                Answer::Given(form) => {
-                    Some(form.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
-                }
-                Answer::Declined | Answer::Cancelled => None,
-            }
-        })
-    }
-
-    /// Tells something that needs no answer.
-    fn tell<'a>(&'a self, context: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()>;
-}
-
-/// What a model wants somebody to know. The words are the model's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// What it is about.
-    pub title: String,
-    /// What is told.
-    pub message: String,
-}
-
-/// What a model wants to know. The words are the model's: show them as what they are.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Question {
-    /// What is asked.
-    pub message: String,
-    /// The form: an object of named values.
-    pub schema: Value,
-}
-
-/// What a person answers.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// The form, filled in.
-    Given(Map<String, Value>),
-    /// No.
-    Declined,
-    /// Neither yes nor no.
-    Cancelled,
-}
-
-/// The person of a run.
-///
-/// ```
-/// use std::sync::Arc;
-/// use toolwright_core::{BoxFuture, RunScope, ToolContext};
-/// use toolwright_tools::{Answer, AtHand, Notice, Person, Question};
-///
-/// struct Nobody;
-///
-/// impl Person for Nobody {
-///     fn ask<'a>(&'a self, _: &'a ToolContext, _: &'a Question) -> BoxFuture<'a, Answer> {
-///         Box::pin(async { Answer::Declined })
-///     }
-///
-///     fn tell<'a>(&'a self, _: &'a ToolContext, _: &'a Notice) -> BoxFuture<'a, ()> {
-///         Box::pin(async {})
-///     }
-/// }
-///
-/// let scope = RunScope::default().with_state(AtHand::new(Nobody));
-/// # let _ = scope;
-/// ```
-#[derive(Clone)]
-pub struct AtHand(Arc<dyn Person>);
-
-impl AtHand {
-    /// That person.
-    pub fn new(person: impl Person + 'static) -> Self {
-        AtHand(Arc::new(person))
-    }
-}
-
-impl std::fmt::Debug for AtHand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AtHand")
-    }
-}
-
-fn at_hand(context: &ToolContext) -> Result<Arc<AtHand>, ToolError> {
-    context.state().map_err(|_| {
-        ToolError::new("there is nobody at hand to ask or tell")
-            .hint("go on without, and say what you assumed")
+fn person(context: &ToolContext) -> Result<Arc<dyn Person>, ToolError> {
+    context.person().ok_or_else(|| {
+        ToolError::new("no user is available to answer").hint("go on without, and say what you assumed")
     })
 }
 
@@ -143,12 +52,13 @@ pub fn ask_user(_: &Options) -> ToolDef {
             let compiled = Schema::compile(&schema).map_err(|error| {
                 ToolError::new("`schema` is not a form that can be filled in").with_source(error)
             })?;
-            let question = Question { message, schema };
-            match at_hand(&context)?.0.ask(&context, &question).await {
-                Answer::Declined => Err(ToolError::new("the user declined to answer")),
-                Answer::Cancelled => Err(ToolError::new("the user did not answer")),
-                Answer::Given(mut answer) => {
-                    add_defaults(&question.schema, &mut answer);
+            let form = Form::new(FormAuthor::Model, message, FormBody::Fields(schema));
+            let form = form.requested_by(context.requester().clone());
+            match person(&context)?.answer(&form).await {
+                FormReply::Declined => Err(ToolError::new("the user declined to answer")),
+                FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
+                FormReply::Accepted(mut answer) => {
+                    form.add_defaults(&mut answer);
                     let answer = Value::Object(answer);
                     match compiled.problems(&answer).first() {
                         Some(problem) => {
@@ -172,16 +82,6 @@ fn form(schema: Map<String, Value>) -> Result<Value, ToolError> {
         return Err(ToolError::new("`schema` must be an object with `properties`, one for each field"));
     }
     Ok(schema)
-}
-
-/// What has a default and was left out is added.
-fn add_defaults(schema: &Value, answer: &mut Map<String, Value>) {
-    let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    for (name, field) in fields {
-        if let Some(default) = field.get("default").filter(|_| !answer.contains_key(name)) {
-            answer.insert(name.clone(), default.clone());
-        }
-    }
 }
 
 fn lower_types(schema: &mut Value, depth: usize) {
@@ -216,8 +116,14 @@ pub fn user_input(_: &Options) -> ToolDef {
         "Ask the person you work for to write something, and wait for it.",
         |context: ToolContext, UserInput { prompt }: UserInput| async move {
             bounded("prompt", &prompt)?;
-            let written = at_hand(&context)?.0.read(&context, &prompt).await;
-            written.ok_or_else(|| ToolError::new("the user did not answer"))
+            let form = Form::new(FormAuthor::Model, prompt, FormBody::Text)
+                .requested_by(context.requester().clone());
+            match person(&context)?.answer(&form).await {
+                FormReply::Accepted(written) => {
+                    Ok(written.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
+                }
+                FormReply::Declined | FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
+            }
         },
     );
     one_at_a_time(tool)
@@ -239,7 +145,8 @@ pub fn notify_user(_: &Options) -> ToolDef {
         |context: ToolContext, NotifyUser { title, message }: NotifyUser| async move {
             bounded("title", &title)?;
             bounded("message", &message)?;
-            at_hand(&context)?.0.tell(&context, &Notice { title, message }).await;
+            let notice = Notice::new(title, message).requested_by(context.requester().clone());
+            person(&context)?.notify(&notice).await;
             Ok::<_, ToolError>("the user was told")
         },
     );
@@ -252,6 +159,8 @@ fn one_at_a_time(tool: ToolDef) -> ToolDef {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -85,8 +85,8 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     ApprovalRequest, Approver, AskPurpose, AssistantMessage, CONFIDENTIAL, CallInfo, CallNote, Choice,
-    Decision, Dispatch, Invocation, InvokeOptions, Message, Origin, ProgressListener, Requester, ToolCall,
-    ToolResult, Truncation, Validator,
+    Decision, Dispatch, Form, FormAuthor, FormBody, FormReply, Invocation, InvokeOptions, Message, Notice,
+    Origin, Person, ProgressListener, Requester, ToolCall, ToolResult, Truncation, Validator,
 };
 // Models, as the loop sees them.
 #[doc(inline)]

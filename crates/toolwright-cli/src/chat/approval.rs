@@ -1,10 +1,7 @@
-//! Calls that need the person's word: they wait until the screen has asked.
+//! Calls that wait for the person's decision.
 
-use tokio::sync::{mpsc, oneshot};
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, Validator, call_text};
-
-use super::ui::News;
-use crate::prompt::printable;
+use tokio::sync::oneshot;
+use toolwright::{Choice, Decision, Validator};
 
 /// The keys that answer a question: the word each stands for, how it is offered, and what it comes to.
 pub const KEYS: [(char, &str, &str, Choice); 6] = [
@@ -28,37 +25,4 @@ pub struct Question {
     /// The keys of the answers that may be given.
     pub keys: Vec<char>,
     pub answer: oneshot::Sender<Decision>,
-}
-
-/// Asks the person in the chat.
-pub struct Asker(pub mpsc::UnboundedSender<News>);
-
-impl Approver for Asker {
-    fn name(&self) -> &str {
-        "human"
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let (answer, decided) = oneshot::channel();
-            let shown = match &request.view.call {
-                Some(view) => view.content.clone(),
-                None => call_text(request.call),
-            };
-            let question = Question {
-                shown: printable(&shown),
-                reason: request.reason.as_deref().map(printable),
-                what: format!("{} {}", request.call.name, request.call.arguments),
-                arguments: request.call.arguments.clone(),
-                validator: request.validator.clone(),
-                keys: KEYS.iter().filter(|key| request.offers(key.3)).map(|key| key.0).collect(),
-                answer,
-            };
-            let nobody = || Decision::reject("nobody answered");
-            match self.0.send(News::Question(question)) {
-                Ok(()) => decided.await.unwrap_or_else(|_| nobody()),
-                Err(_) => nobody(),
-            }
-        })
-    }
 }

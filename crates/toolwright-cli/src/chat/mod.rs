@@ -15,6 +15,7 @@ mod history;
 mod inline;
 mod input;
 mod markdown;
+mod person;
 mod picture;
 mod screen;
 mod session;
@@ -33,7 +34,6 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use toolwright::lang::Wanted;
 use toolwright::session::{Caller, Sandboxing};
-use toolwright::tools::AtHand;
 use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, StopReason};
 
 use crate::args::Chat;
@@ -43,13 +43,12 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, commands, demo, files, models, runs, trust};
+use crate::{commands, demo, files, models, runs, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
-use approval::Asker;
 use changes::Files;
-use form::AtChat;
 use input::Inputs;
+use person::ChatPerson;
 use session::Session;
 use ui::{News, Ui, Wish};
 use words::{Command, WORDS};
@@ -58,7 +57,7 @@ use words::{Command, WORDS};
 const MOST_TOLD: usize = 64;
 
 /// A conversation and everything around it.
-struct Talk {
+struct ChatApp {
     console: Console,
     conversation: Conversation,
     run: Run,
@@ -126,9 +125,9 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let (sender, news) = mpsc::unbounded_channel();
     let inputs = Inputs::open(console)?;
     if inputs.interactive || inputs.plain {
-        builder = builder.approver(Asker(sender.clone()));
-        answers::ask_in_chat(Asker(sender.clone()), AtChat(sender.clone()));
-        builder = builder.state(AtHand::new(AtChat(sender.clone())));
+        let person = Arc::new(ChatPerson(sender.clone()));
+        console.ask_in_chat(person.clone());
+        builder = builder.person(person);
     }
     let (teller, told) = mpsc::channel(MOST_TOLD);
     if inputs.interactive {
@@ -145,7 +144,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let conversation = Conversation::new(&run);
     let system = chat.as_ref().and_then(|chat| chat.system_message.clone());
     let script_name = opened.path().map(|file| file.display().to_string());
-    let mut talk = Talk {
+    let mut app = ChatApp {
         console: console.clone(),
         conversation,
         run,
@@ -165,20 +164,20 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
         failed: false,
         unanswered: None,
     };
-    talk.begin();
+    app.begin();
     if let Some(banner) = chat.as_ref().and_then(|chat| chat.user_banner.as_deref()) {
-        talk.ui.say_markdown(banner);
+        app.ui.say_markdown(banner);
     }
     let prefill = match session {
         Some(session) => {
-            talk.take_up(session);
+            app.take_up(session);
             String::new()
         }
         // It begins a conversation; one that is taken up has begun.
         None => chat.as_ref().and_then(|chat| chat.default_prompt.clone()).unwrap_or_default(),
     };
-    let outcome = talk.go(prefill).await;
-    talk.leave(outcome)
+    let outcome = app.go(prefill).await;
+    app.leave(outcome)
 }
 
 /// A run that tells what happens in it.
@@ -235,7 +234,7 @@ fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
     })
 }
 
-impl Talk {
+impl ChatApp {
     /// A conversation in which only the instructions were given.
     fn begin(&mut self) {
         self.back_to(0);

@@ -8,15 +8,14 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
 use toolwright::text::clip;
-use toolwright::tools::Notice;
-use toolwright::{Content, Decision, EventKind, Message, ToolCall, ToolResult};
+use toolwright::{Content, Decision, EventKind, Message, Notice, ToolCall, ToolResult};
 
 use self::asking::Asking;
 use super::approval::Question;
 use super::calls::{self, Calls};
 use super::display::Display;
 use super::editor::{Done, Editor};
-use super::form::Form;
+use super::form::FormEditor;
 use super::history;
 use super::input::{Input, Inputs};
 use super::markdown::Markdown;
@@ -35,7 +34,7 @@ pub enum News {
     Text(String),
     Reasoning(String),
     Question(Question),
-    Form(Form),
+    Form(FormEditor),
     Notice(Notice),
 }
 
@@ -74,7 +73,7 @@ pub struct Ui {
     calls: Calls,
     since: Option<Instant>,
     questions: VecDeque<Question>,
-    forms: VecDeque<Form>,
+    forms: VecDeque<FormEditor>,
     asking: Asking,
     /// Calls that are approved for the rest of the session.
     always: HashSet<String>,

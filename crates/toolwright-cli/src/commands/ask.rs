@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::session::Caller;
-use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Content, Conversation, ErrorInfo, Event, EventKind, LoopOptions, Message, Model, ModelDelta,
     Policy, RunBuilder, RunEnd, RunError, RunLimits, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
@@ -20,7 +19,7 @@ use crate::commands::told_to_stop;
 use crate::console::Console;
 use crate::lines::{self, DIM, Flow, Line};
 use crate::opening::{self, FileChoice};
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::spending::Spending;
@@ -168,8 +167,8 @@ pub async fn prepare(
         opening::for_model(console, file, &using.tools, using.policy.as_deref(), &using.sandbox).await?;
     opened.loaded().into_iter().for_each(|loaded| files::tell_of_chat(console, loaded));
     let (mut builder, _) = opened.run(Caller::Model, &using.tools)?;
-    if let Some(terminal) = Terminal::of(console) {
-        builder = builder.approver(terminal.clone()).state(AtHand::new(terminal));
+    if let Some(person) = console.person() {
+        builder = builder.person(person);
     }
     let (named, limits) = (opened.parsed.models(), opened.parsed.file.limits().limits.clone());
     Ok(Prepared { builder, named, secrets: opened.session.secrets(), limits })

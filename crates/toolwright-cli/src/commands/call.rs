@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 use toolwright::lang::Wanted;
 use toolwright::session::{Caller, Connect, Sandboxing};
-use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Content, Event, EventKind, Media, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
 };
@@ -17,7 +16,6 @@ use crate::args::Call;
 use crate::commands::until_stopped;
 use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
-use crate::prompt::Terminal;
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
@@ -43,8 +41,8 @@ pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
     };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
     let mut builder = opened.session.run_with(Caller::Person, tools).max_output(what.max_output);
-    if let Some(terminal) = Terminal::of(console) {
-        builder = builder.approver(terminal.clone()).state(AtHand::new(terminal));
+    if let Some(person) = console.person() {
+        builder = builder.person(person);
     }
     // The sandbox may pass on what the file calls a secret, whoever named the file.
     let secrets = opened.session.secrets();

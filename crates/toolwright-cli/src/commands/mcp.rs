@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::mcp::{
@@ -13,7 +12,7 @@ use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};
 use crate::console::Console;
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 use crate::report::{self, Failed, Usage};
 use crate::{sandboxes, toolbox};
 
@@ -143,10 +142,10 @@ async fn server(console: &Console, target: &McpTarget) -> anyhow::Result<McpServ
         Some(url) => McpServer::builder(url.as_str(), address(console, url, target)?),
         None => process(target).await?,
     };
-    let builder = match Terminal::of(console) {
-        Some(terminal) => {
+    let builder = match console.person() {
+        Some(person) => {
             let mut answers = Answers::default();
-            answers.elicitor = Some(Arc::new(terminal));
+            answers.person = Some(person);
             builder.answers(answers)
         }
         None => builder,

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use toolwright::lang::{Cli, CliResult, Wanted};
 use toolwright::session::{Caller, Sandboxing};
-use toolwright::tools::AtHand;
 use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
 
 use crate::args::RunFile;
 use crate::commands::until_stopped;
 use crate::console::Console;
 use crate::opening::{FileChoice, Opening};
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 use crate::report::{self, Trail, Usage};
 use crate::runs::record::{About, record};
 
@@ -42,8 +41,8 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
             hints.hear(&event.kind);
         }
     });
-    if let Some(terminal) = Terminal::of(console) {
-        builder = builder.approver(terminal.clone()).state(AtHand::new(terminal));
+    if let Some(person) = console.person() {
+        builder = builder.person(person);
     }
     let about = About { command: "run", file: Some(&what.file) };
     let (builder, _) = record(console, builder, &what.record, &about, opened.session.secrets())?;

@@ -9,23 +9,19 @@ use std::time::Duration;
 use toolwright::file::ToolFile;
 use toolwright::lang::Wanted;
 use toolwright::mcp::{
-    ClientApprover, FileResources, HttpOptions, LogLevel, Peer, Question, ResourceServer, Server, StateKey,
-    TaskSupport, ToolPrompts,
+    ClientPerson, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
 };
 use toolwright::session::{Caller, Sandboxing};
-use toolwright::tools::{self, Answer, AtHand, Notice, Person};
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, CancelToken, Decision, Event, EventKind, Run, RunBuilder, Secret,
-    ToolContext,
-};
+use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
 
+use crate::answers::Asked;
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
-use crate::{answers, commands, report, runs, toolbox};
+use crate::{commands, report, runs, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
@@ -34,11 +30,11 @@ const LONG: Duration = Duration::from_secs(20);
 const SETTLED: Duration = Duration::from_secs(2);
 
 pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
-    answers::ask_the_client();
     what.file = what.file.or(what.also_file.take());
     let choice = what.file.clone().map(FileChoice::named);
     let wanted = Wanted::tools(&what.tools).and_prompts();
-    let opening = Opening { wanted, policy: what.policy.as_deref(), ..Opening::default() };
+    let opening =
+        Opening { wanted, policy: what.policy.as_deref(), asked: Asked::Client, ..Opening::default() };
     let mut opened = opening.open(console, ParsedFile::of(choice.as_ref())?).await?;
     let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
@@ -46,7 +42,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     let sandboxing = if needs_sandbox { Sandboxing::WherePossible } else { Sandboxing::Never };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
     let (builder, _) = opened.run(Caller::Model, &what.tools)?;
-    let builder = builder.state(AtHand::new(AtClient)).approver(ClientApprover);
+    let builder = builder.person(Arc::new(ClientPerson::default()));
     let offered = Offered::new(console, builder, "serve", &what.record, &what, &opened)?;
     let log = console.clone();
     let mut server = Server::new(offered.run.dispatch()).on_log(move |text| log.say(printable(text)));
@@ -59,7 +55,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     let mut prompted = None;
     if !prompts.is_empty() {
         let builder = opened.session.run_with(Caller::Model, prompts);
-        let builder = builder.state(AtHand::new(AtClient)).approver(Picked);
+        let builder = builder.person(Arc::new(ClientPerson::picking_prompts()));
         let record = beside(&what.record);
         let offered = Offered::new(console, builder, "serve: prompts", &record, &what, &opened)?;
         server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
@@ -135,51 +131,6 @@ impl Offered {
 fn beside(record: &RecordArgs) -> RecordArgs {
     let transcript = record.transcript.as_ref().map(|path| path.with_extension("prompts.jsonl"));
     RecordArgs { transcript, ..record.clone() }
-}
-
-/// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another
-/// matter.
-struct Picked;
-
-/// The person at the client: asked through it, and told in its log.
-struct AtClient;
-
-impl Person for AtClient {
-    fn ask<'a>(&'a self, context: &'a ToolContext, question: &'a tools::Question) -> BoxFuture<'a, Answer> {
-        Box::pin(async move {
-            let Some(peer) = Peer::of(context) else { return Answer::Cancelled };
-            // The same call asks the same thing again when it is made again with the answer.
-            let asked = Question::elicit(question.message.clone(), question.schema.clone());
-            match peer.ask(&asked.key(), asked).await {
-                Err(_) => Answer::Cancelled,
-                Ok(reply) => match reply.accepted() {
-                    Some(form) => Answer::Given(form.clone()),
-                    None => Answer::Declined,
-                },
-            }
-        })
-    }
-
-    fn tell<'a>(&'a self, context: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            if let Some(peer) = Peer::of(context) {
-                peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
-            }
-        })
-    }
-}
-
-impl Approver for Picked {
-    fn name(&self) -> &str {
-        ClientApprover.name()
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        if request.depth > 0 {
-            return ClientApprover.decide(request);
-        }
-        Box::pin(async { Decision::Approve })
-    }
 }
 
 /// The files that a file of tools lets clients read.

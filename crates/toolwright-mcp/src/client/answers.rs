@@ -8,8 +8,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, Content, Decision, ErrorKind, Message, Model, ModelOptions,
-    ModelRequest, StopReason, ToolCall, ToolChoice, ToolContext, text,
+    ApprovalRequest, Approver, BoxFuture, Content, Decision, ErrorKind, Form, FormAuthor, FormBody,
+    FormReply, Message, Model, ModelOptions, ModelRequest, Person, StopReason, ToolCall, ToolChoice,
+    ToolContext, text,
 };
 
 use crate::bridge;
@@ -22,58 +23,29 @@ const MAX_MESSAGES: usize = 200;
 /// The most tokens a server may have the model write.
 const MAX_TOKENS: u64 = 8192;
 
-/// Answers what servers ask a person.
-pub trait Elicitor: Send + Sync {
-    /// Asks the person.
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply>;
-}
-
-/// What a server wants to know from a person.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Elicitation {
-    /// The server, as the program calls it.
-    pub server: String,
-    /// What it says. It may say anything: show it as what it is.
-    pub message: String,
-    /// The form: a flat object of plain values. Empty when a page is to be visited instead.
-    pub schema: Value,
-    /// The page to visit instead of filling in a form.
-    pub url: Option<String>,
-}
-
-impl Elicitation {
-    /// Reads what a server asks; an error when nobody could be shown it.
-    pub(super) fn read(server: &str, params: &Value) -> Result<Self, RpcError> {
-        let url = params.get("url").and_then(Value::as_str);
-        let is_page =
-            |url: &str| url.len() <= 4096 && (url.starts_with("https://") || url.starts_with("http://"));
-        if url.is_some_and(|url| !is_page(url)) {
-            return Err(RpcError::new(INVALID_PARAMS, "`url` is not the address of a page on the web"));
-        }
-        let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
-        Schema::compile_any(&schema).map_err(|error| {
-            RpcError::new(INVALID_PARAMS, format!("`requestedSchema` is not usable: {error}"))
-        })?;
-        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-        let message = text::clip(message, 10_000);
-        Ok(Elicitation { server: server.to_owned(), message, schema, url: url.map(str::to_owned) })
+/// Reads a server's question to a person; an error when it could not be shown.
+pub(super) fn read_form(server: &str, params: &Value) -> Result<Form, RpcError> {
+    let url = params.get("url").and_then(Value::as_str);
+    let is_page =
+        |url: &str| url.len() <= 4096 && (url.starts_with("https://") || url.starts_with("http://"));
+    if url.is_some_and(|url| !is_page(url)) {
+        return Err(RpcError::new(INVALID_PARAMS, "`url` is not the address of a page on the web"));
     }
+    let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    Schema::compile_any(&schema).map_err(|error| {
+        RpcError::new(INVALID_PARAMS, format!("`requestedSchema` is not usable: {error}"))
+    })?;
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let body = match url {
+        Some(url) => FormBody::Page(url.to_owned()),
+        None => FormBody::Fields(schema),
+    };
+    Ok(Form::new(FormAuthor::Server(server.to_owned()), text::clip(message, 10_000), body))
 }
 
-/// What a person answered.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ElicitReply {
-    /// The form, filled in. What has a default and was left out is added.
-    Accept(Map<String, Value>),
-    /// No.
-    Decline,
-    /// Neither yes nor no.
-    Cancel,
-}
-
-/// Answers what servers ask a person through an approver: yes takes the form with its defaults, other
-/// arguments take the form that stands under `content` there, and no declines. The approver sees a call of
-/// `mcp_elicitation` with the server's name, its message, and the form.
+/// An approver in place of a person. Approving a form takes it with its defaults, other arguments take the
+/// form under `content` there, and rejecting declines. The approver sees a call of `mcp_elicitation` with the
+/// server's name, its message, and the form. Notices are dropped: an approver only decides.
 #[derive(Clone)]
 pub struct ThroughApprover(Arc<dyn Approver>);
 
@@ -84,34 +56,45 @@ impl ThroughApprover {
     }
 }
 
-impl Elicitor for ThroughApprover {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+impl Person for ThroughApprover {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        self.0.decide(request)
+    }
+
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
         Box::pin(async move {
             let mut content = Map::new();
-            add_defaults(&request.schema, &mut content);
-            let mut arguments =
-                json!({"server": request.server, "message": request.message, "content": content});
+            form.add_defaults(&mut content);
+            let mut arguments = json!({"message": form.message, "content": content});
+            let mut reason = "the model asks".to_owned();
             if let Value::Object(members) = &mut arguments {
-                match &request.url {
-                    Some(url) => members.insert("url".to_owned(), json!(url)),
-                    None => members.insert("form".to_owned(), request.schema.clone()),
+                if let FormAuthor::Server(server) = &form.author {
+                    members.insert("server".to_owned(), json!(server));
+                    reason = format!("the MCP server `{server}` asks");
+                }
+                match &form.body {
+                    FormBody::Page(url) => members.insert("url".to_owned(), json!(url)),
+                    _ => members.insert("form".to_owned(), form.schema()),
                 };
             }
-            let reason = format!("the MCP server `{}` asks", request.server);
             match decide(&*self.0, "mcp_elicitation", arguments, reason).await {
-                Decision::Approve => ElicitReply::Accept(content),
+                Decision::Approve => FormReply::Accepted(content),
                 Decision::Modify { arguments } => match arguments.get("content") {
-                    Some(Value::Object(content)) => ElicitReply::Accept(content.clone()),
-                    _ => ElicitReply::Cancel,
+                    Some(Value::Object(content)) => FormReply::Accepted(content.clone()),
+                    _ => FormReply::Cancelled,
                 },
-                Decision::Reject { .. } => ElicitReply::Decline,
-                Decision::Escalate | Decision::Terminate { .. } => ElicitReply::Cancel,
+                Decision::Reject { .. } => FormReply::Declined,
+                Decision::Escalate | Decision::Terminate { .. } => FormReply::Cancelled,
             }
         })
     }
 }
 
-/// Has an approver decide about something that is no call, as if it were one.
+/// Routes a decision about something else, such as sampling, through an approver as a synthetic call.
 async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, reason: String) -> Decision {
     let call = ToolCall::new(name, name, arguments);
     let annotations = toolwright_core::Annotations::default();
@@ -137,12 +120,12 @@ impl Sampling {
     }
 }
 
-/// Who answers servers. The default answers nothing.
+/// The answers to servers' questions. The default answers nothing.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Answers {
-    /// Answers what servers ask a person.
-    pub elicitor: Option<Arc<dyn Elicitor>>,
+    /// The person whom servers may ask.
+    pub person: Option<Arc<dyn Person>>,
     /// Answers what servers ask a model.
     pub sampling: Option<Sampling>,
     /// The folders the client works in, as `file://` addresses with names.
@@ -165,7 +148,7 @@ impl Answers {
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         let pages = ElicitationCapability { form: Some(Empty {}), url: Some(Empty {}) };
         ClientCapabilities {
-            elicitation: (self.elicitor.is_some() || self.passed_on).then_some(pages),
+            elicitation: (self.person.is_some() || self.passed_on).then_some(pages),
             sampling: (self.sampling.is_some() || self.passed_on).then_some(Empty {}),
             roots: self.roots.as_ref().map(|_| Empty {}),
             ..ClientCapabilities::default()
@@ -196,28 +179,26 @@ impl Answers {
     }
 
     async fn elicit(&self, server: &str, params: &Value) -> Result<Value, RpcError> {
-        let Some(elicitor) = &self.elicitor else {
+        let Some(person) = &self.person else {
             // Where questions are passed on, this one belongs to no client's call.
             let declined = json!({"action": "decline"});
             return if self.passed_on { Ok(declined) } else { Err(not_offered("elicitation/create")) };
         };
-        let request = Elicitation::read(server, params)?;
-        Ok(match elicitor.elicit(&request).await {
-            ElicitReply::Accept(mut content) => {
-                if request.url.is_some() {
-                    return Ok(json!({"action": "accept"}));
-                }
-                add_defaults(&request.schema, &mut content);
+        let form = read_form(server, params)?;
+        Ok(match person.answer(&form).await {
+            FormReply::Accepted(_) if matches!(form.body, FormBody::Page(_)) => json!({"action": "accept"}),
+            FormReply::Accepted(mut content) => {
+                form.add_defaults(&mut content);
                 let content = Value::Object(content);
-                match Schema::compile_any(&request.schema) {
+                match Schema::compile_any(&form.schema()) {
                     Ok(schema) if schema.problems(&content).is_empty() => {
                         json!({"action": "accept", "content": content})
                     }
                     _ => json!({"action": "cancel"}),
                 }
             }
-            ElicitReply::Decline => json!({"action": "decline"}),
-            ElicitReply::Cancel => json!({"action": "cancel"}),
+            FormReply::Declined => json!({"action": "decline"}),
+            FormReply::Cancelled => json!({"action": "cancel"}),
         })
     }
 
@@ -307,32 +288,20 @@ pub(super) fn not_offered(method: &str) -> RpcError {
     RpcError::new(METHOD_NOT_FOUND, format!("`{method}` is not offered"))
 }
 
-/// Fills in what a form has a default for and nobody gave.
-fn add_defaults(schema: &Value, content: &mut Map<String, Value>) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
-    for (name, property) in properties {
-        if let Some(default) = property.get("default")
-            && !content.contains_key(name)
-        {
-            content.insert(name.clone(), default.clone());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Fixed(ElicitReply);
+    struct Fixed(FormReply);
 
-    impl Elicitor for Fixed {
-        fn elicit<'a>(&'a self, _request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+    impl Person for Fixed {
+        fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
             Box::pin(async { self.0.clone() })
         }
     }
 
-    async fn elicit(reply: ElicitReply) -> Value {
-        let answers = Answers { elicitor: Some(Arc::new(Fixed(reply))), ..Answers::default() };
+    async fn elicit(reply: FormReply) -> Value {
+        let answers = Answers { person: Some(Arc::new(Fixed(reply))), ..Answers::default() };
         let schema = json!({
             "type": "object",
             "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}
@@ -344,20 +313,18 @@ mod tests {
     #[tokio::test]
     async fn defaults_are_added_and_what_does_not_fit_is_not_sent() {
         assert_eq!(
-            elicit(ElicitReply::Accept(Map::new())).await,
+            elicit(FormReply::Accepted(Map::new())).await,
             json!({"action": "accept", "content": {"name": "Ada"}})
         );
         let wrong = Map::from_iter([("age".to_owned(), json!("old"))]);
-        assert_eq!(elicit(ElicitReply::Accept(wrong)).await, json!({"action": "cancel"}));
-        assert_eq!(elicit(ElicitReply::Decline).await, json!({"action": "decline"}));
+        assert_eq!(elicit(FormReply::Accepted(wrong)).await, json!({"action": "cancel"}));
+        assert_eq!(elicit(FormReply::Declined).await, json!({"action": "decline"}));
     }
 
     #[tokio::test]
     async fn only_pages_on_the_web_are_shown_to_people() {
-        let answers = Answers {
-            elicitor: Some(Arc::new(Fixed(ElicitReply::Accept(Map::new())))),
-            ..Answers::default()
-        };
+        let answers =
+            Answers { person: Some(Arc::new(Fixed(FormReply::Accepted(Map::new())))), ..Answers::default() };
         let visit = async |url: &str| {
             answers.answer("s", "elicitation/create", &json!({"message": "?", "url": url}), None).await
         };
@@ -450,8 +417,8 @@ mod tests {
     #[tokio::test]
     async fn an_approver_answers_for_the_person() {
         let ask = async |decision: Decision| {
-            let elicitor = ThroughApprover::new(Arc::new(Deciding(decision)));
-            let answers = Answers { elicitor: Some(Arc::new(elicitor)), ..Answers::default() };
+            let person = ThroughApprover::new(Arc::new(Deciding(decision)));
+            let answers = Answers { person: Some(Arc::new(person)), ..Answers::default() };
             let schema = json!({
                 "type": "object", "required": ["name"],
                 "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use toolwright_core::{CancelToken, canonical_json};
+use toolwright_core::{CancelToken, FormBody, canonical_json};
 
-use super::answers::{Elicitation, not_offered, sampled_messages, sampled_tokens};
+use super::answers::{not_offered, read_form, sampled_messages, sampled_tokens};
 use crate::jsonrpc::RpcError;
 use crate::protocol::{ClientCapabilities, ElicitationCapability, Empty, LogLevel, SampleParams};
 use crate::server::{Peer, Question};
@@ -131,14 +131,14 @@ impl Caller {
     fn question(&self, method: &str, params: &Value) -> Result<Question, RpcError> {
         match method {
             "elicitation/create" => {
-                let asked = Elicitation::read(&self.server, params)?;
-                let message = format!("The server `{}` asks: {}", asked.server, asked.message);
-                Ok(match asked.url {
-                    Some(url) => {
+                let form = read_form(&self.server, params)?;
+                let message = format!("The server `{}` asks: {}", self.server, form.message);
+                Ok(match &form.body {
+                    FormBody::Page(url) => {
                         let id = params.get("elicitationId").and_then(Value::as_str).unwrap_or_default();
-                        Question::open_page(message, url, id)
+                        Question::open_page(message, url.clone(), id)
                     }
-                    None => Question::elicit(message, asked.schema),
+                    _ => Question::elicit(message, form.schema()),
                 })
             }
             "sampling/createMessage" => {

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicUsize;
 use serde_json::json;
 use toolwright_core::{
     ApprovalRequest, Approver, AskPurpose, AssistantMessage, BoxFuture, CallInfo, CallNote, Decision,
-    Dispatch, Invocation, Model, ModelError, ModelReply, ModelRequest, Origin, RunScope, ToolCall,
-    ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    Dispatch, Form, FormReply, Invocation, Model, ModelError, ModelReply, ModelRequest, Origin, Person,
+    RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use super::*;
@@ -182,8 +182,8 @@ struct Pondering {
     left: CancelToken,
 }
 
-impl crate::client::Elicitor for Pondering {
-    fn elicit<'a>(&'a self, _: &'a crate::client::Elicitation) -> BoxFuture<'a, crate::client::ElicitReply> {
+impl Person for Pondering {
+    fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
         self.asked.cancel();
         let left = self.left.clone().drop_guard();
         Box::pin(async move {
@@ -197,7 +197,7 @@ impl crate::client::Elicitor for Pondering {
 async fn question_that_the_server_cancels_is_not_answered() {
     let (asked, left) = (CancelToken::new(), CancelToken::new());
     let mut options = ClientOptions::default();
-    options.answers.elicitor = Some(Arc::new(Pondering { asked: asked.clone(), left: left.clone() }));
+    options.answers.person = Some(Arc::new(Pondering { asked: asked.clone(), left: left.clone() }));
     let (out, mut lines) = mpsc::channel(8);
     let connection = Arc::new(Connection::new(Out::Lines(out), &options));
     let params = json!({"message": "?", "requestedSchema": {"type": "object"}});

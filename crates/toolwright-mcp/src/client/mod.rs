@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOutput};
 
-pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
+pub use self::answers::{Answers, Sampling, ThroughApprover};
 use self::caller::{Caller, PutOff};
 pub use self::calls::Paying;
 use self::calls::{Calling, Whose};

@@ -65,7 +65,7 @@ impl Questions {
     /// What a server may ask, during this client's call or any.
     pub(super) fn capabilities(&self, caller: Option<&Arc<Caller>>) -> ClientCapabilities {
         let Some(caller) = caller else { return self.answers.capabilities() };
-        let own = Answers { passed_on: false, elicitor: None, ..self.answers.clone() }.capabilities();
+        let own = Answers { passed_on: false, person: None, ..self.answers.clone() }.capabilities();
         let theirs = caller.capabilities();
         ClientCapabilities {
             sampling: own.sampling.or(theirs.sampling),

@@ -12,6 +12,7 @@ mod files;
 mod http;
 mod hub;
 mod peer;
+mod person;
 mod pipe;
 mod prompts;
 mod read;
@@ -37,7 +38,8 @@ pub use self::features::{
 pub use self::files::FileResources;
 pub use self::http::{HttpOptions, HttpServer, ResourceServer};
 pub use self::hub::Changes;
-pub use self::peer::{ClientApprover, Peer, Question, Reply};
+pub use self::peer::{Peer, Question, Reply};
+pub use self::person::ClientPerson;
 pub use self::prompts::ToolPrompts;
 pub use self::sealed_state::StateKey;
 pub use self::tasks::TaskSupport;

@@ -11,8 +11,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, CancelToken, Choice, Decision, ErrorKind, Origin, ProgressListener,
-    Requester, ToolContext, ToolError, canonical_json, text,
+    CancelToken, ErrorKind, Origin, ProgressListener, Requester, ToolContext, ToolError, canonical_json, text,
 };
 
 use super::Request;
@@ -53,9 +52,9 @@ impl Peer {
         context.requester().get().cloned()
     }
 
-    /// The client that made the call which waits for a decision, or the call that it is part of.
-    pub fn of_request(request: &ApprovalRequest<'_>) -> Option<Peer> {
-        request.requester.get().cloned()
+    /// The client that asks for something, such as a decision about a call.
+    pub fn of_requester(requester: &Requester) -> Option<Peer> {
+        requester.get().cloned()
     }
 
     pub(super) fn new(request: Request, sealed: SealedState) -> Self {
@@ -359,12 +358,12 @@ impl Reply {
     }
 
     /// The protocol's word for what the user did: `accept`, `decline` or `cancel`.
-    fn action(&self) -> &str {
+    pub(super) fn action(&self) -> &str {
         self.0.get("action").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// True when the user accepted, unless the content says `allow: false`, as an older form had it.
-    fn is_accepted(&self) -> bool {
+    pub(super) fn is_accepted(&self) -> bool {
         self.action() == "accept" && self.0.pointer("/content/allow") != Some(&Value::Bool(false))
     }
 
@@ -386,112 +385,10 @@ impl Reply {
     }
 }
 
-/// Every argument by itself: a long one cannot push another out of sight.
-fn shown_arguments(arguments: &Value) -> String {
-    let Value::Object(arguments) = arguments else { return shown(&arguments.to_string()) };
-    if arguments.is_empty() {
-        return "no arguments".to_owned();
-    }
-    let one = |(name, value): (&String, &Value)| {
-        format!("\n- {}: {}", text::visible(&text::clip(name, 100)), shown(&value.to_string()))
-    };
-    arguments.iter().map(one).collect()
-}
-
-/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is
-/// between, and a hash of the whole: the end of a command may be what it is about.
-fn shown(value: &str) -> String {
-    const WHOLE: usize = 2000;
-    const HEAD: usize = 1000;
-    const TAIL: usize = 500;
-    if value.len() <= WHOLE {
-        return text::visible(value);
-    }
-    let (head, tail) = (text::head(value, HEAD), text::tail(value, TAIL));
-    let between = value.len() - head.len() - tail.len();
-    let hash: String =
-        Sha256::digest(value.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "{} [{between} of {} bytes are not shown; sha256 {hash}] {}",
-        text::visible(head),
-        value.len(),
-        text::visible(tail)
-    )
-}
-
 /// The name of a question: an answer to another one, even one made to look alike, is never taken for its
 /// answer.
-fn key_of(kind: &str, what: &str) -> String {
+pub(super) fn key_of(kind: &str, what: &str) -> String {
     let hash = Sha256::digest(what.as_bytes());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}-{hash}")
-}
-
-/// Lets the person at the client decide about calls that a policy wants to ask about. A client that cannot
-/// ask anybody gets a refusal.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClientApprover;
-
-impl Approver for ClientApprover {
-    fn name(&self) -> &str {
-        "client"
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let call = request.call;
-            let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
-            let Some(peer) = Peer::of_request(request) else {
-                return refused("no MCP client made the call that could be asked");
-            };
-            if !request.offers(Choice::Approve) {
-                return refused("the policy does not let the client's user grant it");
-            }
-            let arguments = canonical_json(&call.arguments);
-            let shown = shown_arguments(&call.arguments);
-            let reason =
-                request.reason.as_ref().map(|reason| format!("\nReason: {reason}")).unwrap_or_default();
-            let message = format!("Allow `{}`?\nArguments: {shown}{reason}", call.name);
-            // An empty form: accepting it is the answer. A box to tick would be missed, and the call refused.
-            let question = Question::elicit(message, json!({"type": "object", "properties": {}}));
-            if !peer.can_answer(&question) {
-                return refused(
-                    "the client cannot ask its user; allow the call with `--policy FILE` or `policy:`",
-                );
-            }
-            let key = key_of("approve", &format!("{}\n{arguments}", call.name));
-            match peer.ask(&key, question).await {
-                Ok(reply) if reply.is_accepted() => Decision::Approve,
-                // Some clients answer by themselves, without a user.
-                Ok(reply) => Decision::reject(format!(
-                    "the client answered `{}` when asked whether to allow `{}`; where no user can be asked, allow the \
-                     call with `--policy FILE` or `policy:`",
-                    reply.action(),
-                    call.name
-                )),
-                Err(error) => Decision::reject(error.message().to_owned()),
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_long_argument_is_shown_and_what_is_between_is_told() {
-        assert_eq!(shown_arguments(&json!({})), "no arguments");
-        assert_eq!(shown_arguments(&json!({"a": 1, "b": "x\u{202e}"})), "\n- a: 1\n- b: \"x\\u{202e}\"");
-        let with = |between: &str| {
-            shown_arguments(
-                &json!({"command": format!("echo {}{between}; rm -rf ~", "x".repeat(5000)), "z": "seen"}),
-            )
-        };
-        let (one, other) = (with("a"), with("b"));
-        assert!(one.contains("echo xxx") && one.contains("; rm -rf ~\"\n- z: \"seen\""), "{one}");
-        assert!(one.contains(" [3518 of 5018 bytes are not shown; sha256 ") && one.len() < 2000, "{one}");
-        // The part that is not shown makes a difference too.
-        assert_ne!(one, other);
-    }
 }

@@ -4,10 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolwright_core::{BoxFuture, CancelToken, ToolSource as _};
-use toolwright_mcp::{
-    Answers, Client, ElicitReply, Elicitation, Elicitor, HttpOptions, HttpTarget, McpServer, Server, Target,
-};
+use toolwright_core::{BoxFuture, CancelToken, Form, FormReply, Person, ToolSource as _};
+use toolwright_mcp::{Answers, Client, HttpOptions, HttpTarget, McpServer, Server, Target};
 use toolwright_runtime::{Policy, Run};
 
 use crate::http::serve;
@@ -18,16 +16,16 @@ use crate::support::{PATIENCE, everything, server};
 #[derive(Clone, Default)]
 struct Ada(Arc<Mutex<Vec<String>>>);
 
-impl Elicitor for Ada {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
-        self.0.lock().unwrap().push(request.message.clone());
-        let fields = request.schema["properties"].as_object().cloned().unwrap_or_default();
+impl Person for Ada {
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+        self.0.lock().unwrap().push(form.message.clone());
+        let fields = form.schema()["properties"].as_object().cloned().unwrap_or_default();
         let value = |kind: &str| if kind == "boolean" { json!(true) } else { json!("Ada") };
         let content = fields
             .into_iter()
             .map(|(name, field)| (name, value(field["type"].as_str().unwrap_or_default())))
             .collect();
-        Box::pin(async move { ElicitReply::Accept(content) })
+        Box::pin(async move { FormReply::Accepted(content) })
     }
 }
 
@@ -48,7 +46,7 @@ fn behind(target: impl Into<Target>) -> McpServer {
 async fn client(server: &Server, with_session: bool, person: Option<Ada>) -> Client {
     let mut options = options();
     let mut answers = Answers::default();
-    answers.elicitor = person.map(|person| Arc::new(person) as Arc<dyn Elicitor>);
+    answers.person = person.map(|person| Arc::new(person) as Arc<dyn Person>);
     options.answers = answers;
     if with_session {
         let (ours, theirs) = tokio::io::duplex(1 << 16);

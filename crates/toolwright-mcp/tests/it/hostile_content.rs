@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use toolwright_core::{BoxFuture, Content, ErrorKind, ToolSource as _};
-use toolwright_mcp::{Answers, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, McpErrorKind};
+use toolwright_core::{BoxFuture, Content, ErrorKind, Form, FormReply, Person, ToolSource as _};
+use toolwright_mcp::{Answers, Client, ClientOptions, McpErrorKind};
 
 use crate::hostile::{OK, call, check_answer, check_error, check_start};
 use crate::support::{Log, PATIENCE, eventually, script, server};
@@ -228,10 +228,10 @@ init; tools 2; read l; answer 3 '{"content":[{"type":"text","text":"ok"}]}'; for
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
-impl Elicitor for Counting {
-    fn elicit<'a>(&'a self, _request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+impl Person for Counting {
+    fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { ElicitReply::Decline })
+        Box::pin(async { FormReply::Declined })
     }
 }
 
@@ -243,7 +243,7 @@ async fn questions_to_people_without_end() {
         "init; tools 2; read l; yes '{question}' | head -n 5000 & read l; wait; answer 3 {OK}; forever"
     );
     let mut answers = Answers::default();
-    answers.elicitor = Some(asked.clone());
+    answers.person = Some(asked.clone());
     let mut options = ClientOptions::default();
     options.answers = answers;
     let client = Client::start(&script(&body), options).await.unwrap();

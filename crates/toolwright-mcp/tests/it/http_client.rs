@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use toolwright_core::{BoxFuture, ErrorKind, Secret, ToolSource as _};
+use toolwright_core::{BoxFuture, ErrorKind, Form, FormReply, Person, Secret, ToolSource as _};
 use toolwright_mcp::{
-    Answers, Browser, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, HttpTarget, McpErrorKind,
-    McpServer, OAuthOptions, Proxies, ResourceBody, ServerStatus,
+    Answers, Browser, Client, ClientOptions, HttpTarget, McpErrorKind, McpServer, OAuthOptions, Proxies,
+    ResourceBody, ServerStatus,
 };
 
 use crate::http::serve;
@@ -27,15 +27,16 @@ pub(crate) fn options() -> ClientOptions {
 /// A person who gives the same answer to everything.
 struct Ada;
 
-impl Elicitor for Ada {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+impl Person for Ada {
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
         Box::pin(async move {
-            let fields = request.schema["properties"].as_object().unwrap();
+            let schema = form.schema();
+            let fields = schema["properties"].as_object().unwrap();
             let content = fields.iter().map(|(name, field)| {
                 let value = if field["type"] == "boolean" { json!(true) } else { json!("Ada") };
                 (name.clone(), value)
             });
-            ElicitReply::Accept(content.collect())
+            FormReply::Accepted(content.collect())
         })
     }
 }
@@ -43,7 +44,7 @@ impl Elicitor for Ada {
 pub(crate) async fn with_ada(url: String) -> Client {
     let mut options = options();
     let mut answers = Answers::default();
-    answers.elicitor = Some(Arc::new(Ada));
+    answers.person = Some(Arc::new(Ada));
     options.answers = answers;
     Client::dial(&HttpTarget::new(url), options).await.unwrap()
 }

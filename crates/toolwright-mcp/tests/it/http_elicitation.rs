@@ -1,12 +1,13 @@
 //! What a server asks a client over HTTP, and how long it waits for one that is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolwright_core::{CancelToken, ToolDef, ToolSpec, Toolset};
-use toolwright_mcp::{ClientApprover, HttpOptions, Server};
+use toolwright_mcp::{ClientPerson, HttpOptions, Server};
 use toolwright_runtime::{Policy, Run};
 
 use crate::http::{Served, initialize, request};
@@ -17,7 +18,7 @@ async fn serve(return_time: Duration) -> Served {
     let act = ToolDef::dynamic(ToolSpec::new("act", "Acts."), |_, _| async { "acted" });
     let run = Run::builder(Toolset::new().with(act).unwrap())
         .policy(Policy::cautious())
-        .approver(ClientApprover)
+        .person(Arc::new(ClientPerson::default()))
         .build()
         .unwrap();
     let mut options = HttpOptions::default();

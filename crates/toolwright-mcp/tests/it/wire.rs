@@ -1,6 +1,7 @@
 //! Our server, spoken to byte by byte.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use toolwright_core::{ToolDef, ToolSpec, Toolset};
-use toolwright_mcp::{ClientApprover, Server};
+use toolwright_mcp::{ClientPerson, Server};
 use toolwright_runtime::{Policy, Run};
 
 use crate::support::{PATIENCE, example};
@@ -234,8 +235,10 @@ async fn a_call_that_never_ends_does_not_keep_the_server_alive() {
 async fn a_question_ends_with_the_input_and_so_does_the_server() {
     let tool = ToolDef::dynamic(ToolSpec::new("t", "T."), |_, _| async { "done" });
     let policy = Policy::from_yaml("- {tools: t, decision: ask}\n").unwrap();
-    let run =
-        Run::builder(Toolset::new().with(tool).unwrap()).policy(policy).approver(ClientApprover).build();
+    let run = Run::builder(Toolset::new().with(tool).unwrap())
+        .policy(policy)
+        .person(Arc::new(ClientPerson::default()))
+        .build();
     // Calls may go on for much longer than this test would wait.
     let server = Server::new(run.unwrap().dispatch()).drain(Duration::from_secs(3600));
     let (ours, theirs) = tokio::io::duplex(64 * 1024);

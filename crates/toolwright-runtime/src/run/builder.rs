@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, CancelToken, Model, ModelDelta, Preparation, RunScope, Sandbox, Secret, Store, ToolError,
-    ToolSource, Toolset,
+    Approver, CancelToken, Model, ModelDelta, Person, Preparation, RunScope, Sandbox, Secret, Store,
+    ToolError, ToolSource, Toolset,
 };
 
 use super::frame::{RunFrame, RunOptions, RunShared};
@@ -112,6 +112,14 @@ impl RunBuilder {
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approvals.approvers.push(Arc::new(approver));
         self
+    }
+
+    /// Adds the person of the run: they are asked about calls, as an [`approver`](Self::approver) is, and
+    /// tools may ask and notify them.
+    #[must_use]
+    pub fn person(mut self, person: Arc<dyn Person>) -> Self {
+        self.scope = self.scope.with_person(person.clone());
+        self.approver(person)
     }
 
     /// Says that a person makes the calls of this run: they are approved, with all that flows do for them,

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright_core::{BoxFuture, ErrorKind, ToolCall, ToolContext, ToolResult, Toolset};
+use toolwright_core::{BoxFuture, ErrorKind, Form, FormReply, Notice, Person, ToolCall, ToolResult, Toolset};
 use toolwright_runtime::Run;
-use toolwright_tools::{Answer, AtHand, Notice, Person, Question, resolve};
+use toolwright_tools::resolve;
 
 use crate::support::{Backend, cases};
 
@@ -13,17 +13,17 @@ cases![a_person_at_hand_is_asked_and_told, nobody_at_hand_is_an_error_for_the_mo
 
 /// Gives one answer to everything, and remembers what was said.
 struct Scripted {
-    answer: Answer,
+    reply: FormReply,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
 impl Person for Scripted {
-    fn ask<'a>(&'a self, _: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer> {
-        self.heard.lock().unwrap().push(question.message.clone());
-        Box::pin(async { self.answer.clone() })
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+        self.heard.lock().unwrap().push(form.message.clone());
+        Box::pin(async { self.reply.clone() })
     }
 
-    fn tell<'a>(&'a self, _: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
         self.heard.lock().unwrap().push(format!("{}: {}", notice.title, notice.message));
         Box::pin(async {})
     }
@@ -51,22 +51,24 @@ fn question() -> Value {
 
 async fn a_person_at_hand_is_asked_and_told(_: Backend) {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let asked = async |answer: Answer| {
-        let person = AtHand::new(Scripted { answer, heard: heard.clone() });
-        let run = Run::builder(tools()).state(person).build().unwrap();
+    let asked = async |answer: FormReply| {
+        let person = Arc::new(Scripted { reply: answer, heard: heard.clone() });
+        let run = Run::builder(tools()).person(person).build().unwrap();
         let told = call(&run, "notify_user", json!({"title": "Done", "message": "All of it."})).await;
         assert!(told.error.is_none(), "{told:?}");
         call(&run, "ask_user", question()).await
     };
-    let given = |value: Value| Answer::Given(value.as_object().unwrap().clone());
+    let given = |value: Value| FormReply::Accepted(value.as_object().unwrap().clone());
     let answer = asked(given(json!({"colour": "red"}))).await;
     assert_eq!(answer.to_text(), r#"{"colour":"red","count":3}"#);
     assert_eq!(*heard.lock().unwrap(), ["Done: All of it.", "Which colour?"]);
-    let person = AtHand::new(Scripted { answer: given(json!({"text": "two\nlines"})), heard: heard.clone() });
-    let run = Run::builder(tools()).state(person).build().unwrap();
+    let person = Arc::new(Scripted { reply: given(json!({"text": "two\nlines"})), heard: heard.clone() });
+    let run = Run::builder(tools()).person(person).build().unwrap();
     assert_eq!(call(&run, "user_input", json!({"prompt": "Say more:"})).await.to_text(), "two\nlines");
     assert_eq!(heard.lock().unwrap().pop().as_deref(), Some("Say more:"));
-    for answer in [Answer::Declined, Answer::Cancelled, given(json!({"colour": "green"})), given(json!({}))] {
+    for answer in
+        [FormReply::Declined, FormReply::Cancelled, given(json!({"colour": "green"})), given(json!({}))]
+    {
         let result = asked(answer.clone()).await;
         assert_eq!(result.error.map(|error| error.kind), Some(ErrorKind::Unknown), "{answer:?}");
     }
@@ -80,7 +82,7 @@ async fn nobody_at_hand_is_an_error_for_the_model(_: Backend) {
         ("user_input", json!({"prompt": "a"})),
     ] {
         let error = call(&run, tool, arguments).await.error.unwrap();
-        assert!(error.kind == ErrorKind::Unknown && error.message.contains("nobody"), "{error:?}");
+        assert!(error.kind == ErrorKind::Unknown && error.hint.is_some(), "{error:?}");
     }
     for wrong in [json!({"message": "", "schema": {"type": "object"}}), json!({"message": "x", "schema": {}})]
     {

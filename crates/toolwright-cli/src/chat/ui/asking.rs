@@ -8,7 +8,7 @@ use toolwright::Decision;
 use super::Ui;
 use crate::chat::approval::{KEYS, Question};
 use crate::chat::editor::{Done, Editor};
-use crate::chat::form::Form;
+use crate::chat::form::FormEditor;
 use crate::lines::{BOLD, DIM, Line, PLAIN, YELLOW, cut};
 use crate::prompt::printable;
 
@@ -166,7 +166,7 @@ impl Ui {
 
     /// Takes away the forms nobody waits for any more: their calls were stopped, or took too long.
     pub(super) fn drop_forms(&mut self) {
-        let asked = self.forms.front().is_some_and(Form::is_over);
+        let asked = self.forms.front().is_some_and(FormEditor::is_over);
         self.forms.retain(|form| !form.is_over());
         if asked {
             self.say(DIM, "  no longer asked");

@@ -1,0 +1,222 @@
+//! The person contract: the human side of a run, who decides about calls, fills in forms, and is notified.
+//!
+//! A terminal, a chat and an MCP client each implement [`Person`]. A run has at most one; tools find it with
+//! [`ToolContext::person`].
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::approval::{ApprovalRequest, Approver, Decision};
+use crate::context::{RunScope, ToolContext};
+use crate::dispatch::Requester;
+use crate::tool::BoxFuture;
+
+/// Somebody who can be asked and notified while a run works.
+///
+/// What a form or a notice says was written by a model or a server: show it escaped, as what it is.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolwright_core::{BoxFuture, Form, FormReply, Person, RunScope, ToolContext};
+///
+/// struct Away;
+///
+/// impl Person for Away {
+///     fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
+///         Box::pin(async { FormReply::Cancelled })
+///     }
+/// }
+///
+/// let context = ToolContext::detached_in(RunScope::default().with_person(Arc::new(Away)));
+/// assert!(context.person().is_some());
+/// ```
+pub trait Person: Send + Sync {
+    /// The name of this person as an approver, written into events.
+    fn name(&self) -> &str {
+        "human"
+    }
+
+    /// Decides about one call. The arguments have passed the schema. By default, every call is rejected.
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        let _ = request;
+        Box::pin(async { Decision::reject("this person does not decide about calls") })
+    }
+
+    /// Fills in a form. The caller checks what was filled in against the form's schema.
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply>;
+
+    /// Shows something that needs no answer. By default, it is dropped.
+    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+        let _ = notice;
+        Box::pin(async {})
+    }
+}
+
+/// Every person can be an approver of a run; `Arc<dyn Person>` is one too.
+impl Approver for dyn Person {
+    fn name(&self) -> &str {
+        Person::name(self)
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        self.approve(request)
+    }
+}
+
+/// A question to a person.
+#[non_exhaustive]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Form {
+    /// Who wrote the question.
+    pub author: FormAuthor,
+    /// The question. It may say anything.
+    pub message: String,
+    /// What is to be filled in.
+    pub body: FormBody,
+    /// Whose call asks; a person who serves several clients answers through that one.
+    #[serde(skip)]
+    pub requester: Requester,
+}
+
+/// Who wrote a [`Form`].
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormAuthor {
+    /// The model that works on the run.
+    Model,
+    /// An MCP server, by the name the program gave it.
+    Server(String),
+}
+
+/// What a [`Form`] wants.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormBody {
+    /// The values of an object with this JSON Schema.
+    Fields(Value),
+    /// Free text of any number of lines, returned as the value `text`.
+    Text,
+    /// A visit to the page at this address; accepting means to open it.
+    Page(String),
+}
+
+/// What a person did with a [`Form`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormReply {
+    /// Filled in.
+    Accepted(Map<String, Value>),
+    /// Refused.
+    Declined,
+    /// Neither: the question was dismissed, or nobody answered.
+    Cancelled,
+}
+
+/// Something a model wants a person to know. The words are the model's.
+#[non_exhaustive]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Notice {
+    /// The subject, in a few words.
+    pub title: String,
+    /// The message.
+    pub message: String,
+    /// Whose call notifies.
+    #[serde(skip)]
+    pub requester: Requester,
+}
+
+impl Form {
+    /// A form that no particular client asks for.
+    pub fn new(author: FormAuthor, message: impl Into<String>, body: FormBody) -> Self {
+        Form { author, message: message.into(), body, requester: Requester::default() }
+    }
+
+    /// The form, asked for by this call's requester.
+    #[must_use]
+    pub fn requested_by(mut self, requester: Requester) -> Self {
+        self.requester = requester;
+        self
+    }
+
+    /// The JSON Schema of what is to be filled in, whatever the body: free text is an object with the one
+    /// field `text`, and a page has no fields.
+    pub fn schema(&self) -> Value {
+        match &self.body {
+            FormBody::Fields(schema) => schema.clone(),
+            FormBody::Text => json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+            FormBody::Page(_) => json!({"type": "object"}),
+        }
+    }
+
+    /// Adds the defaults of fields that were left out.
+    pub fn add_defaults(&self, content: &mut Map<String, Value>) {
+        let FormBody::Fields(schema) = &self.body else { return };
+        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        for (name, field) in fields {
+            if let Some(default) = field.get("default").filter(|_| !content.contains_key(name)) {
+                content.insert(name.clone(), default.clone());
+            }
+        }
+    }
+}
+
+impl Notice {
+    /// A notice that no particular client's call gives.
+    pub fn new(title: impl Into<String>, message: impl Into<String>) -> Self {
+        Notice { title: title.into(), message: message.into(), requester: Requester::default() }
+    }
+
+    /// The notice, given by this call's requester.
+    #[must_use]
+    pub fn requested_by(mut self, requester: Requester) -> Self {
+        self.requester = requester;
+        self
+    }
+}
+
+/// How the person of a run is kept in its state.
+struct PersonOfRun(Arc<dyn Person>);
+
+impl RunScope {
+    /// Adds the person whom tools may ask and notify.
+    #[must_use]
+    pub fn with_person(self, person: Arc<dyn Person>) -> Self {
+        self.with_state(PersonOfRun(person))
+    }
+}
+
+impl ToolContext {
+    /// The person of the run, if it has one.
+    pub fn person(&self) -> Option<Arc<dyn Person>> {
+        self.state::<PersonOfRun>().ok().map(|person| person.0.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_fill_in_what_was_left_out() {
+        let schema =
+            json!({"type": "object", "properties": {"a": {"default": 1}, "b": {"default": 2}, "c": {}}});
+        let form = Form::new(FormAuthor::Model, "?", FormBody::Fields(schema));
+        let mut content = Map::from_iter([("b".to_owned(), json!(3))]);
+        form.add_defaults(&mut content);
+        assert_eq!(Value::Object(content), json!({"a": 1, "b": 3}));
+    }
+
+    #[test]
+    fn a_form_travels_as_json_without_its_asker() {
+        let form = Form::new(FormAuthor::Server("files".to_owned()), "Sure?", FormBody::Text);
+        let wire = serde_json::to_value(form.requested_by(Requester::new(1))).unwrap();
+        assert_eq!(wire, json!({"author": {"server": "files"}, "message": "Sure?", "body": "text"}));
+        let back: Form = serde_json::from_value(wire).unwrap();
+        assert!(back.requester.get::<i32>().is_none());
+        assert_eq!(back.schema()["properties"]["text"]["type"], json!("string"));
+    }
+}
