@@ -36,7 +36,7 @@ impl Assembler {
         self.pages.len()
     }
 
-    /// Whether there is no page so far.
+    /// Whether no page was added yet.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }

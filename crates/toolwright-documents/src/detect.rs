@@ -130,7 +130,7 @@ fn image_type(head: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// A package is told by the names of its parts, which stand in it as they are.
+/// A package is recognised by the names of its parts, which are not compressed.
 fn zip_kind(bytes: &[u8], extension: &str) -> Kind {
     // `mimetype` is the first part of OpenDocument files and EPUB, stored without compression.
     let head = bytes.get(..bytes.len().min(200)).unwrap_or_default();

@@ -37,7 +37,7 @@ use std::ops::ControlFlow;
 
 /// Reads a whole document, or the pages that `options` names.
 ///
-/// A failure after the first page is no error: the document then holds the pages before it and
+/// A failure after the first page is not an error: the document then holds the pages before it and
 /// [`stopped`](Document::stopped) names the place and the reason.
 pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Document, DocumentError> {
     let mut assembler = Assembler::new();

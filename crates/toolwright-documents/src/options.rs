@@ -142,7 +142,7 @@ pub(crate) enum End {
 impl<'a> Reading<'a> {
     pub(crate) fn new(options: &'a ReadOptions, sink: &'a mut dyn FnMut(Page) -> ControlFlow<()>) -> Self {
         let limits = &options.limits;
-        // A time that no clock reaches is no bound.
+        // A time that no clock reaches is not a bound.
         let now = Instant::now();
         let deadline = now.checked_add(limits.time).unwrap_or_else(|| now + Duration::from_secs(86_400));
         Reading {

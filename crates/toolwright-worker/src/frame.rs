@@ -57,7 +57,7 @@ pub enum Message {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The kind, in the words of whoever did the work.
+    /// The kind, as the operation names it.
     pub kind: String,
     /// What is wrong.
     pub message: String,

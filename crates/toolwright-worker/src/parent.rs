@@ -199,7 +199,7 @@ impl Worker {
     }
 
     /// Waits for what the worker says next.
-    pub fn next(&mut self) -> Result<Event, WorkerError> {
+    pub fn next_event(&mut self) -> Result<Event, WorkerError> {
         loop {
             let message = self.receive()?;
             return Ok(match message {
@@ -219,7 +219,7 @@ impl Worker {
         Ok(frame::write(&mut self.socket, &Message::Answer { value }, &[])?)
     }
 
-    /// Asks the worker to stop; it is killed when the deadline passes all the same.
+    /// Asks the worker to stop; if it goes on, it is killed at the deadline.
     pub fn cancel(&mut self) -> Result<(), WorkerError> {
         Ok(frame::write(&mut self.socket, &Message::Cancel, &[])?)
     }

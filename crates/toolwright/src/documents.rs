@@ -109,7 +109,7 @@ fn give(connection: &mut Connection, page: &Page) -> io::Result<()> {
     connection.output(serde_json::to_value(page)?, &figures)
 }
 
-/// Reads an open file in a worker. `on_page` hears of each page as it comes in.
+/// Reads an open file in a worker. `on_page` is called with the number of each page as it arrives.
 pub fn read_in_worker(
     file: &File,
     options: &ReadOptions,
@@ -155,7 +155,7 @@ fn pages_of_worker(
     };
     let mut worker = Worker::start(&command, limits, "read", call, &[file]).map_err(failed)?;
     loop {
-        match worker.next().map_err(failed)? {
+        match worker.next_event().map_err(failed)? {
             Event::Output(page, attachments) => {
                 sink(page_of(page, attachments).map_err(|error| reader(&error))?)
             }

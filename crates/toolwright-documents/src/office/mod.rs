@@ -14,7 +14,7 @@ use crate::model::{Figure, Info};
 use crate::options::{FigureDetail, Reading};
 use package::Package;
 
-/// A picture of a package as a figure; `None` for what is no picture that can be shown.
+/// A picture of a package as a figure; `None` for anything but a picture that can be shown.
 fn figure(
     package: &mut Package,
     path: &str,

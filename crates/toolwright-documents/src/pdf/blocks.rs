@@ -111,7 +111,7 @@ fn table(lines: &[Line], spacing: f32) -> Option<(usize, Placed)> {
     if model.len() < if usual >= 3 { 2 } else { 3 } || model.len() * 2 < rows.len() {
         return None;
     }
-    // A line above the table that only looks like a row is no part of it.
+    // A line above the table that only looks like a row does not belong to it.
     let begins = first.len() == usual || (first.len() + 1 == usual && usual > 2);
     if !begins || mark_of(&text(first.first()?)).is_some() || is_bullet(&text(first.first()?)) {
         return None;

@@ -110,7 +110,7 @@ fn open(bytes: Vec<u8>, password: Option<&str>) -> Result<Pdf, DocumentError> {
             Err(DocumentError::encrypted(format!("the encryption of the PDF is not supported ({error:?})")))
         }
         Some(Err(LoadPdfError::Invalid)) | None => {
-            Err(DocumentError::damaged("the file is no PDF, or too damaged to find its pages"))
+            Err(DocumentError::damaged("the file is not a PDF, or too damaged to find its pages"))
         }
     }
 }

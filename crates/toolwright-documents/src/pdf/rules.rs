@@ -175,7 +175,7 @@ fn grid(across: &[Rule], down: &[Rule], glyphs: &mut Vec<Glyph>) -> Option<Grid>
             cell.push(*glyph);
         }
     }
-    // A frame around text, or the lines of a chart, is no table.
+    // A frame around text, or the lines of a chart, is not a table.
     let letters = |cell: &Vec<Glyph>| cell.iter().filter(|glyph| !glyph.ch.is_whitespace()).count();
     let own = first.iter().enumerate().filter(|(at, first)| at == *first).count();
     let filled = cells.iter().filter(|cell| letters(cell) > 0).count();

@@ -125,7 +125,7 @@ fn role_of(element: &Dict<'_>, roles: &Dict<'_>) -> (Option<Role>, Option<String
         if role.is_some() {
             return (role, alternative);
         }
-        // Only what stands inside a line is looked through: a paragraph of a section is no heading.
+        // Only what stands inside a line is looked through: a paragraph of a section is not a heading.
         if !matches!(
             name,
             b"Span" | b"Link" | b"Figure" | b"Lbl" | b"Reference" | b"Em" | b"Strong" | b"Quote"

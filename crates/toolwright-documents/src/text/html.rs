@@ -18,7 +18,7 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    /// The blocks alone, where the figures cannot be had.
+    /// The blocks alone, where there are no figures to load.
     pub(crate) fn without_figures(self) -> Vec<Block> {
         let mut blocks = self.page.blocks;
         blocks.retain(|block| !matches!(block.content, Content::Figure { .. }));
@@ -129,7 +129,7 @@ struct Builder {
     items: Vec<ListItem>,
     item_open: bool,
     tables: Vec<OpenTable>,
-    /// An element whose content is no text, by name.
+    /// An element whose content is not text, by name.
     skipped: Option<(String, usize)>,
     hidden: Option<(String, usize, String)>,
     pre: usize,

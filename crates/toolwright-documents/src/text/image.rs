@@ -24,7 +24,7 @@ pub(crate) fn read(
     super::single(Page { blocks, figures: vec![figure], ..Page::default() }, Info::default(), reading)
 }
 
-/// The media type, width and height of a picture; `None` for what is none, or has no size.
+/// The media type, width and height of a picture; `None` for anything else, or a picture without a size.
 pub(crate) fn measure(bytes: &[u8]) -> Option<(&'static str, u32, u32)> {
     let (media_type, width, height) = match bytes {
         [0x89, b'P', b'N', b'G', ..] => ("image/png", big(bytes, 16)?, big(bytes, 20)?),

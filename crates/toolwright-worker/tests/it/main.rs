@@ -1,6 +1,6 @@
 //! This test program is its own worker: it starts itself again and meets every way in which a worker can end.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "these are tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "these are tests")]
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -108,14 +108,14 @@ fn reads_a_file() {
     let file = std::fs::File::open(&path).unwrap();
     let mut worker = start("read", limits(), Some(&file));
     std::fs::remove_file(&path).unwrap();
-    assert!(matches!(worker.next().unwrap(), Event::Progress { done: 1, total: 2 }));
-    match worker.next().unwrap() {
+    assert!(matches!(worker.next_event().unwrap(), Event::Progress { done: 1, total: 2 }));
+    match worker.next_event().unwrap() {
         Event::Output(value, attachments) => {
             assert_eq!((value, attachments), (json!({"text": "the words"}), vec![vec![0, 1]]));
         }
         other => panic!("{other:?}"),
     }
-    match worker.next().unwrap() {
+    match worker.next_event().unwrap() {
         Event::Result(value) => assert_eq!(value, json!({"environment": 0})),
         other => panic!("{other:?}"),
     }
@@ -123,19 +123,19 @@ fn reads_a_file() {
 
 /// The kernel ends a worker that writes a file: signal 25 is SIGXFSZ.
 fn writes() {
-    let error = start("write", limits(), None).next().unwrap_err().to_string();
+    let error = start("write", limits(), None).next_event().unwrap_err().to_string();
     assert_eq!(error, "the worker crashed (signal 25)");
 }
 
 fn asks() {
     let mut worker = start("ask", limits(), None);
-    assert!(matches!(worker.next().unwrap(), Event::Ask(question) if question == json!("how many?")));
+    assert!(matches!(worker.next_event().unwrap(), Event::Ask(question) if question == json!("how many?")));
     worker.answer(json!(42)).unwrap();
-    assert!(matches!(worker.next().unwrap(), Event::Result(value) if value == json!(42)));
+    assert!(matches!(worker.next_event().unwrap(), Event::Result(value) if value == json!(42)));
 }
 
 fn fails() {
-    match start("fail", limits(), None).next() {
+    match start("fail", limits(), None).next_event() {
         Err(WorkerError::Failed(failure)) => {
             assert_eq!((failure.kind.as_str(), failure.hint.as_deref()), ("damaged", Some("try")));
         }
@@ -145,13 +145,13 @@ fn fails() {
 
 fn crashes() {
     let mut worker = start("crash", limits(), None);
-    assert!(matches!(worker.next().unwrap(), Event::Output(value, _) if value == json!(1)));
-    let error = worker.next().unwrap_err().to_string();
+    assert!(matches!(worker.next_event().unwrap(), Event::Output(value, _) if value == json!(1)));
+    let error = worker.next_event().unwrap_err().to_string();
     assert!(error.starts_with("the worker crashed (signal"), "{error}");
 }
 
 fn memory() {
-    let error = start("memory", limits(), None).next().unwrap_err().to_string();
+    let error = start("memory", limits(), None).next_event().unwrap_err().to_string();
     assert_eq!(error, "the worker needed more than 512 MiB of memory");
 }
 
@@ -159,8 +159,8 @@ fn time() {
     let limits = WorkerLimits { time: Duration::from_secs(3), ..limits() };
     let begun = Instant::now();
     let mut worker = start("sleep", limits, None);
-    let Event::Output(child, _) = worker.next().unwrap() else { panic!("no child") };
-    assert!(matches!(worker.next(), Err(WorkerError::TimedOut(_))));
+    let Event::Output(child, _) = worker.next_event().unwrap() else { panic!("no child") };
+    assert!(matches!(worker.next_event(), Err(WorkerError::TimedOut(_))));
     assert!(begun.elapsed() < Duration::from_secs(15));
     drop(worker);
     // The child of the worker is gone too, or is waiting to be reaped by the first process.
@@ -176,7 +176,7 @@ fn output() {
     let limits = WorkerLimits { output: 10 << 20, ..limits() };
     let mut worker = start("flood", limits, None);
     let error = loop {
-        if let Err(error) = worker.next() {
+        if let Err(error) = worker.next_event() {
             break error;
         }
     };
