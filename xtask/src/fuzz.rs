@@ -7,8 +7,16 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value as Json;
 
 /// The targets, with the longest input each is given.
-const TARGETS: [(&str, usize); 4] =
-    [("template", 512), ("expr_parse", 512), ("expr_eval", 256), ("yaml_load", 256)];
+const TARGETS: [(&str, usize); 8] = [
+    ("template", 512),
+    ("expr_parse", 512),
+    ("expr_eval", 256),
+    ("yaml_load", 256),
+    ("documents_pdf", 16_384),
+    ("documents_package", 8_192),
+    ("documents_binary", 16_384),
+    ("documents_text", 4_096),
+];
 
 /// Runs every target that many times, or one of them. An input that crashes or takes 512 MiB ends it, and so
 /// does one that takes ten seconds; those that take one are reported, as a busy machine alone may make an

@@ -30,7 +30,7 @@ pub fn run() -> Result<()> {
 }
 
 /// The tests inside the sources. Integration tests, which start programs, are for `cargo xtask test`.
-fn unit_tests() -> Result<()> {
+pub fn unit_tests() -> Result<()> {
     let programs = ["--bin", "toolwright", "--bin", "xtask"];
     let args = ["nextest", "run", "--workspace", "--lib"];
     cargo(&[&args[..], &programs[..], &["--profile", "quick"]].concat())

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::bench::peer;
-use crate::{conformance, npm, programs, skips};
+use crate::{conformance, npm, programs, quick, skips};
 
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own
 /// Python client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment
@@ -39,9 +39,20 @@ const MCP_PEERS: &[&str] = &[
 const SDKS: (&str, &[&str]) =
     ("sdks", &["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0", "botocore==1.44.0"]);
 
-/// Runs every test of the workspace. Further arguments go to the test runner. The order within one run is in
-/// `.config/nextest.toml`: unit tests first, tests with peers last.
+/// Runs every test of the workspace: unit tests, then peers are installed, documentation and conformance, then
+/// all. Further arguments go to the test runner. The order within one run is in `.config/nextest.toml`: unit
+/// tests first, tests with peers last.
 pub fn run(rest: &[&str]) -> Result<()> {
+    let nextest = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
+    let has_nextest = nextest.is_ok_and(|output| output.status.success());
+    // Before anything is installed: a mistake of our own is visible in minutes. They run again in the end,
+    // so that the last summary counts every test.
+    if rest.is_empty()
+        && has_nextest
+        && let Err(error) = quick::unit_tests()
+    {
+        eprintln!("unit tests failed, and the rest runs to the end: {error:#}");
+    }
     for (name, packages) in PEERS {
         if let Err(error) = peer::python(name, packages) {
             eprintln!("the tests that need `{name}` will be skipped by name: {error:#}");
@@ -68,8 +79,7 @@ pub fn run(rest: &[&str]) -> Result<()> {
             eprintln!("skipped: MCP's conformance suite (no npm)");
         }
     }
-    let nextest = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
-    if nextest.is_ok_and(|output| output.status.success()) {
+    if has_nextest {
         nextest_run(rest)
     } else {
         cargo(&[&["test", "--workspace", "--all-targets", "--no-fail-fast"], rest].concat())

@@ -94,7 +94,8 @@ impl Elicitor for Asked {
     }
 }
 
-/// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is one.
+/// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is
+/// one.
 struct Rules {
     console: Console,
     policy: Arc<Policy>,

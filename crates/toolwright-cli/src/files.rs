@@ -34,8 +34,8 @@ pub fn patterns(given: &[String]) -> Vec<&str> {
     if given.is_empty() { vec!["*"] } else { given.iter().map(String::as_str).collect() }
 }
 
-/// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
-/// Nothing of it is started. A file that cannot be read might say it: that is an error.
+/// The default file, when there is one here that says something about a sandbox or limits: that holds for
+/// built-in tools too. Nothing of it is started. A file that cannot be read might say it: that is an error.
 pub fn around(console: &Console) -> anyhow::Result<Option<ParsedFile>> {
     if !Path::new(DEFAULT).is_file() {
         return Ok(None);
@@ -96,8 +96,8 @@ pub fn tell_of_chat(console: &Console, loaded: &Loaded) {
     }
 }
 
-/// An error for a tool that only a section of the file has. A built-in one of the same name is another tool: the file may have put its own in
-/// its place to be asked first.
+/// An error for a tool that only a section of the file has. A built-in one of the same name is another tool:
+/// the file may have put its own in its place to be asked first.
 pub fn not_of_a_section(loaded: &Loaded, name: &str, built_in: bool) -> Result<(), Usage> {
     let of_chat = loaded.chat().is_some_and(|chat| chat.tools.get(name).is_some());
     let of_cli = loaded.cli().is_some_and(|cli| cli.tools().get(name).is_some());
@@ -154,8 +154,8 @@ pub fn dotenv_of_llm_workers() -> Option<PathBuf> {
     Some(Path::new(&home).join(".config/llm-workers/.env")).filter(|file| file.is_file())
 }
 
-/// Who runs the program: as the environment says, in the order in which Python looks, else as the system knows the user. Containers
-/// and `cron` set neither variable.
+/// Who runs the program: as the environment says, in the order in which Python looks, else as the system
+/// knows the user. Containers and `cron` set neither variable.
 pub fn user_name() -> String {
     let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     ["LOGNAME", "USER"].iter().find_map(set).or_else(known_user).unwrap_or_default()

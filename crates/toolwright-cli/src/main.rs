@@ -43,6 +43,8 @@ const LAST_MOMENT: std::time::Duration = std::time::Duration::from_secs(6);
 fn main() -> ExitCode {
     // A sandbox starts this program again; that instance ends here.
     toolwright::sandbox::launcher::main_if_launcher();
+    // So does reading a document.
+    toolwright::documents::main_if_worker();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return report::misused(&Console::new(Output::Text), error),
@@ -66,6 +68,7 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Completions(what) => commands::completions::run(&what, console),
         Command::Man(what) => commands::man::run(&what, console),
         Command::Eval(what) => commands::eval::run(&what, console),
+        Command::Read(what) => commands::read::run(&what, console),
         Command::Init(what) => commands::init::run(&what, console),
         Command::Runs(what) => commands::runs::run(&what, console),
         Command::Diff(what) => commands::diff::run(&what, console),

@@ -96,8 +96,9 @@ pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::R
     Err(error.hint(NO_MODEL).into())
 }
 
-/// The model that a section of the file refers to. A name that the file does not explain is a mistake where it explains others;
-/// where it explains none, as files of llm-workers do, another model stands in, which is said.
+/// The model that a section of the file refers to. A name that the file does not explain is a mistake where
+/// it explains others; where it explains none, as files of llm-workers do, another model stands in, which is
+/// said.
 pub fn choose_for(console: &Console, model_ref: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if named.contains_key(model_ref) || model_ref.contains('/') {
         return open(console, model_ref, named);
@@ -187,8 +188,8 @@ pub struct Local {
     pub address: String,
 }
 
-/// Where model servers listen on this machine: where their own variables point, which is looked at first, or the usual
-/// places.
+/// Where model servers listen on this machine: where their own variables point, which is looked at first, or
+/// the usual places.
 pub fn locals() -> Vec<Local> {
     let (llama, ollama) = (llama_host(), ollama_host());
     let named_first = ollama.is_some() && llama.is_none();
@@ -273,7 +274,8 @@ fn offers(base: &str) -> Vec<Offer> {
     tokio::task::block_in_place(|| Handle::current().block_on(asked)).unwrap_or_default()
 }
 
-/// A model of a llama.cpp server that says whether it sees: without a projector, a picture would end the conversation.
+/// A model of a llama.cpp server that says whether it sees: without a projector, a picture would end the
+/// conversation.
 fn with_sight(mut config: ModelConfig) -> ModelConfig {
     let name = config.full_name();
     let Some(("llama.cpp", model)) = name.split_once('/').filter(|_| config.images.is_none()) else {

@@ -1,7 +1,8 @@
 //! From a file to a session: the one way in which every command opens its file.
 //!
-//! The file is parsed, what the program lends to it is put together, the person is asked for the variables that are needed
-//! and not set, and the servers and sandboxes that are needed are started, when the person trusts the file with them.
+//! The file is parsed, what the program lends to it is put together, the person is asked for the variables
+//! that are needed and not set, and the servers and sandboxes that are needed are started, when the person
+//! trusts the file with them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ const MOST_SHOWN: usize = 2000;
 #[derive(Debug, Clone)]
 pub struct FileChoice {
     pub path: PathBuf,
-    /// It was found and not named: a stranger may have put it there, so what it opens waits for the person's word.
+    /// It was found and not named: a stranger may have put it there, so what it opens waits for the person's
+    /// word.
     pub found: bool,
 }
 
@@ -141,7 +143,8 @@ impl Default for Opening<'_> {
 }
 
 impl Opening<'_> {
-    /// Opens a file; what is odd in it is reported. Its sandboxes are opened later, when it is known which tools are used.
+    /// Opens a file; what is odd in it is reported. Its sandboxes are opened later, when it is known which
+    /// tools are used.
     pub async fn open(self, console: &Console, parsed: ParsedFile) -> anyhow::Result<Opened> {
         let environment = files::environment()?;
         let known = parsed.known(environment.clone())?;
@@ -308,7 +311,8 @@ impl Opened {
     }
 }
 
-/// The part of a file that these patterns choose, and its sandboxes where they can be had: what a model works with.
+/// The part of a file that these patterns choose, and its sandboxes where they can be had: what a model works
+/// with.
 pub async fn for_model(
     console: &Console,
     choice: Option<&FileChoice>,

@@ -22,8 +22,8 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
     Ok(args.all().plan().map_err(refused)?)
 }
 
-/// The sandbox of a command line, with what this program needs shown beside what the command line names. `None` when it asks for
-/// none.
+/// The sandbox of a command line, with what this program needs shown beside what the command line names.
+/// `None` when it asks for none.
 pub async fn open_for(
     args: &SandboxArgs,
     command: ExecRequest,

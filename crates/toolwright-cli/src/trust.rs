@@ -1,7 +1,8 @@
-//! Whether a file that nobody named may do what a stranger should not: start MCP servers, open the sandbox, send keys elsewhere.
+//! Whether a file that nobody named may do what a stranger should not: start MCP servers, open the sandbox,
+//! send keys elsewhere.
 //!
-//! A `toolwright.yaml` that happens to lie in a folder may be a stranger's. So the person sees exactly what it wants and is
-//! asked, once for each wish and folder. Whoever names the file has said that they trust it.
+//! A `toolwright.yaml` that happens to lie in a folder may be a stranger's. So the person sees exactly what
+//! it wants and is asked, once for each wish and folder. Whoever names the file has said that they trust it.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,8 @@ pub async fn sandboxes(
     Ok(())
 }
 
-/// The same for a model of a found file that is not where its vendor is: it is sent the person's words, and a key.
+/// The same for a model of a found file that is not where its vendor is: it is sent the person's words, and a
+/// key.
 pub fn model(console: &Console, file: &Path, name: &str, config: &ModelConfig) -> Result<(), ToolError> {
     let ModelConfig { base_url, key_env, proxy, .. } = config;
     let elsewhere = [("", base_url), ("through the proxy ", proxy)];
@@ -115,7 +117,8 @@ impl Wish {
     }
 }
 
-/// What a section gives to commands that they do not have by themselves. The folder it lies in is theirs anyway.
+/// What a section gives to commands that they do not have by themselves. The folder it lies in is theirs
+/// anyway.
 fn opens(section: &SandboxSection) -> Vec<String> {
     let here = std::fs::canonicalize(".").ok();
     let outside = |path: &&PathBuf| {
@@ -165,7 +168,8 @@ fn whole(server: &Server) -> Value {
     }
 }
 
-/// The server as a person would write it, whole. The values of variables and headers with secret names are left out.
+/// The server as a person would write it, whole. The values of variables and headers with secret names are
+/// left out.
 fn shown(server: &Server) -> String {
     let pair = |(name, value): (&String, &String), between: &str| match is_secret_name(name) {
         true => format!("{}{between}(hidden)", visible(name)),

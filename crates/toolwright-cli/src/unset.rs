@@ -13,8 +13,8 @@ use crate::files::dotenv_of_llm_workers;
 use crate::prompt::printable;
 use crate::saved::{self, Readers};
 
-/// Asks the person at the terminal, if there is one, for what is needed and missing. Variables without an answer stay unset,
-/// which opening the file then reports.
+/// Asks the person at the terminal, if there is one, for what is needed and missing. Variables without an
+/// answer stay unset, which opening the file then reports.
 pub fn ask(
     console: &Console,
     declared: &[Variable],
@@ -34,8 +34,8 @@ pub fn ask(
     Ok(environment)
 }
 
-/// The `.env` file of this folder, in which answers are kept, or why they are not: a file anywhere else, be it that of a
-/// folder above or behind a link, is not this folder's to change.
+/// The `.env` file of this folder, in which answers are kept, or why they are not: a file anywhere else, be
+/// it that of a folder above or behind a link, is not this folder's to change.
 fn dotenv() -> Result<PathBuf, String> {
     let folder = std::env::current_dir().map_err(|error| error.to_string())?;
     let here = folder.join(".env");

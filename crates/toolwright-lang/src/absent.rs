@@ -1,4 +1,5 @@
-//! Tools that a file speaks of and does not have. Whoever asks for one is told why, and gets no other tool of that name.
+//! Tools that a file speaks of and does not have. Whoever asks for one is told why, and gets no other tool of
+//! that name.
 
 use toolwright_core::{Patterns, ToolDef, ToolError, ToolOutput, ToolSpec};
 
@@ -62,7 +63,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Notes that a single tool of a server that cannot be had is not there, under the name it has in the file.
+    /// Notes that a single tool of a server that cannot be had is not there, under the name it has in the
+    /// file.
     pub(crate) fn note_gone(&mut self, server: &str, name: String) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         let why = self.why_gone(server);

@@ -1,7 +1,7 @@
 //! A file with the values of its variables: `env`, the shared data and the MCP servers are evaluated.
 //!
-//! What the intended use does not need is left out: a variable that is not set is then no problem, and neither is data
-//! that would be made of it.
+//! What the intended use does not need is left out: a variable that is not set is then no problem, and
+//! neither is data that would be made of it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use crate::sections;
 use crate::shape;
 use crate::yaml::Node;
 
-/// A file with the values of its variables. The servers it needs are known, and none of them has been started.
+/// A file with the values of its variables. The servers it needs are known, and none of them has been
+/// started.
 pub struct BoundFile {
     pub(crate) root: Arc<Node>,
     pub(crate) problems: Problems,
@@ -62,12 +63,14 @@ impl SourceFile {
 }
 
 impl BoundFile {
-    /// The MCP servers, by name, with their templates evaluated. Which of them are needed, [`Needs::server`] says.
+    /// The MCP servers, by name, with their templates evaluated. Which of them are needed, [`Needs::server`]
+    /// says.
     pub fn servers(&self) -> &IndexMap<String, Server> {
         &self.servers
     }
 
-    /// All problems so far, if one of them keeps the file from being used: nothing need be started for it then.
+    /// All problems so far, if one of them keeps the file from being used: nothing need be started for it
+    /// then.
     pub fn error(&self) -> Option<LoadError> {
         self.problems.as_error()
     }

@@ -18,7 +18,8 @@ const MODULES: [&str; 5] = ["fs", "unsafe", "fetch", "misc", "llm_tool"];
 
 /// Finds what a file imports.
 pub trait Imports: Send + Sync {
-    /// The tool a reference names, made with the `config` of its import; `None` when the reference means nothing here.
+    /// The tool a reference names, made with the `config` of its import; `None` when the reference means
+    /// nothing here.
     fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
         let _ = (reference, config);
         None
@@ -36,7 +37,8 @@ pub trait Imports: Send + Sync {
 pub struct ServerTools {
     /// Its tools, under their own names.
     pub tools: Toolset,
-    /// The names of those that cannot be used, each with the reason. A file that would import one has a warning.
+    /// The names of those that cannot be used, each with the reason. A file that would import one has a
+    /// warning.
     pub left_out: Vec<(String, String)>,
     /// The same for those that wait for approval, of which somebody was told already.
     pub suspended: Vec<(String, String)>,
@@ -50,8 +52,8 @@ impl std::fmt::Debug for ServerTools {
     }
 }
 
-/// How a server of a file is when the file is compiled. A server without a state has not been connected: which tools it
-/// has is unknown.
+/// How a server of a file is when the file is compiled. A server without a state has not been connected:
+/// which tools it has is unknown.
 #[derive(Debug)]
 pub enum ServerState {
     /// It is connected, and these are its tools.
@@ -108,8 +110,8 @@ pub enum Server {
     },
 }
 
-/// What a file entrusts an MCP server with: what it may do, and how long it may take. The default is what a file that says
-/// nothing of it means.
+/// What a file entrusts an MCP server with: what it may do, and how long it may take. The default is what a
+/// file that says nothing of it means.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
@@ -209,8 +211,8 @@ impl Host {
         self
     }
 
-    /// Finds models by what a file calls them: `vendor/model`, or a name that its `models` section does not explain. Tools
-    /// that ask for `default`, when it means nothing here, ask the run's model.
+    /// Finds models by what a file calls them: `vendor/model`, or a name that its `models` section does not
+    /// explain. Tools that ask for `default`, when it means nothing here, ask the run's model.
     #[must_use]
     pub fn models(
         mut self,

@@ -79,7 +79,8 @@ impl Builder<'_> {
         self.register(Arc::new(tool), takes, blocks, place, into, scope);
     }
 
-    /// Warns of a tool that is to work in a sandbox the file does not describe. The program that uses the file may have it.
+    /// Warns of a tool that is to work in a sandbox the file does not describe. The program that uses the
+    /// file may have it.
     fn check_sandbox(&mut self, node: &Node, tool: &Arc<dyn Tool>) {
         let Some(named) = node.get("config").and_then(|config| config.get("sandbox")) else { return };
         let Some(name) = named.text().filter(|_| tool.policy().sandboxed) else { return };
@@ -171,7 +172,8 @@ impl Builder<'_> {
         None
     }
 
-    /// The halves of `mcp:server/tool` and `toolkit/tool`. Servers may have slashes in the names of their tools.
+    /// The halves of `mcp:server/tool` and `toolkit/tool`. Servers may have slashes in the names of their
+    /// tools.
     fn halves<'r>(&self, reference: &'r str) -> Option<(&'r str, &'r str)> {
         let Some(rest) = reference.strip_prefix("mcp:") else { return reference.rsplit_once('/') };
         let named =

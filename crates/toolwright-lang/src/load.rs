@@ -23,12 +23,14 @@ use crate::parse::SourceFile;
 use crate::sections::{self, Chat};
 use crate::yaml::{Data, Node};
 
-/// Where tools are for all programs, as messages and `auto_import_scope` say it; and where they are for the chat.
+/// Where tools are for all programs, as messages and `auto_import_scope` say it; and where they are for the
+/// chat.
 pub(crate) const FILE: &str = "the file";
 pub(crate) const SHARED: &str = "shared";
 pub(crate) const CHAT: &str = "chat";
 
-/// Loads a file whose tools need no MCP server. All problems that keep it from being used are reported at once.
+/// Loads a file whose tools need no MCP server. All problems that keep it from being used are reported at
+/// once.
 ///
 /// ```
 /// use toolwright_lang::{Host, Source, load};
@@ -38,8 +40,8 @@ pub(crate) const CHAT: &str = "chat";
 /// assert_eq!(loaded.tools().names().collect::<Vec<_>>(), ["hello"]);
 /// ```
 ///
-/// This is [`SourceFile::parse`], [`SourceFile::bind`] and [`BoundFile::compile`] in one; a program that connects servers or
-/// reads sections of the file takes these steps itself.
+/// This is [`SourceFile::parse`], [`SourceFile::bind`] and [`BoundFile::compile`] in one; a program that
+/// connects servers or reads sections of the file takes these steps itself.
 pub fn load(source: impl Into<Source>, host: &Host) -> Result<Loaded, LoadError> {
     load_all(source, host).into_result()
 }
@@ -92,8 +94,9 @@ impl Loaded {
         self.flows.iter().map(|flow| &*flow.name)
     }
 
-    /// The tools as they are now, for a run: see [`CurrentTools`]. Of the tools that servers bring later, those whose names match
-    /// are among them. `None` when the file takes in no tools of servers, so that [`tools`](Self::tools) is all there is.
+    /// The tools as they are now, for a run: see [`CurrentTools`]. Of the tools that servers bring later,
+    /// those whose names match are among them. `None` when the file takes in no tools of servers, so that
+    /// [`tools`](Self::tools) is all there is.
     pub fn current_tools<S: AsRef<str>>(
         &self,
         patterns: impl IntoIterator<Item = S>,
@@ -103,7 +106,8 @@ impl Loaded {
         self.following(tools, wanted, self.live.iter().filter(|live| !live.chat).cloned().collect())
     }
 
-    /// The same for the tools of the chat. What servers bring later is among them where the chat has all of a server.
+    /// The same for the tools of the chat. What servers bring later is among them where the chat has all of a
+    /// server.
     pub fn current_chat_tools<S: AsRef<str>>(
         &self,
         patterns: impl IntoIterator<Item = S>,
@@ -122,9 +126,9 @@ impl Loaded {
         there.then(|| CurrentTools::new(tools, self.servers.clone(), imports, wanted))
     }
 
-    /// Why a tool that the file speaks of is not among its [`tools`](Self::tools): it is suspended or cannot be used, or its server
-    /// cannot be had. Another tool of that name is not what the file means. `None` for a name the file
-    /// does not know.
+    /// Why a tool that the file speaks of is not among its [`tools`](Self::tools): it is suspended or cannot
+    /// be used, or its server cannot be had. Another tool of that name is not what the file means. `None` for
+    /// a name the file does not know.
     pub fn why_missing(&self, name: &str) -> Option<String> {
         if self.tools.get(name).is_some() {
             return None;
@@ -132,7 +136,8 @@ impl Loaded {
         Absent::find(&self.absent, name).map(|absent| absent.why.clone())
     }
 
-    /// Whether any part of the file has a tool of this name: also the chat, the batch program, or a single flow.
+    /// Whether any part of the file has a tool of this name: also the chat, the batch program, or a single
+    /// flow.
     pub fn has_anywhere(&self, name: &str) -> bool {
         self.made.contains(name) || self.flows().any(|flow| flow == name)
     }
@@ -172,16 +177,16 @@ impl Loaded {
         self.problems.found.all()
     }
 
-    /// Everything that can be known before running: unknown names, missing and mistyped parameters, branches that are
-    /// never taken, and what was found while loading. In the order of the file.
+    /// Everything that can be known before running: unknown names, missing and mistyped parameters, branches
+    /// that are never taken, and what was found while loading. In the order of the file.
     pub fn check(&self) -> Vec<Diagnostic> {
         check::run(self)
     }
 }
 
 impl BoundFile {
-    /// Makes the tools of the file out of its definitions and the tools of servers. Those of a server without a state are
-    /// unknown: the file's names for them mean tools that cannot be called.
+    /// Makes the tools of the file out of its definitions and the tools of servers. Those of a server without
+    /// a state are unknown: the file's names for them mean tools that cannot be called.
     pub fn compile(self, servers: &HashMap<String, ServerState>) -> Loaded {
         let BoundFile { root, mut problems, host, globals, models, .. } = self;
         let names = sections::server_names(&root);

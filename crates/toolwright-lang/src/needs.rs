@@ -1,8 +1,8 @@
 //! What one use of a file needs of it: which MCP servers must be connected, and which variables must be set.
 //!
-//! Whether a server has a tool is unknown until it is connected. So a name is traced through the definitions of the file;
-//! a server is needed where a tool of it is imported by name, or where an import of all its tools could bring the name.
-//! The answer may be too large, never too small.
+//! Whether a server has a tool is unknown until it is connected. So a name is traced through the definitions
+//! of the file; a server is needed where a tool of it is imported by name, or where an import of all its
+//! tools could bring the name. The answer may be too large, never too small.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -148,8 +148,8 @@ impl Needs {
         self.servers.contains(name)
     }
 
-    /// Whether the templates of this server are evaluated. Of the whole file they are, even if nothing is imported from it:
-    /// what is wrong with them is found then.
+    /// Whether the templates of this server are evaluated. Of the whole file they are, even if nothing is
+    /// imported from it: what is wrong with them is found then.
     pub(crate) fn evaluates(&self, name: &str) -> bool {
         self.data.all || self.server(name)
     }
@@ -376,7 +376,8 @@ impl<'n> Trace<'n> {
         }
     }
 
-    /// The names in a text: of shared data, and of variables behind `env`. `evaluated` says whether it is a template.
+    /// The names in a text: of shared data, and of variables behind `env`. `evaluated` says whether it is a
+    /// template.
     fn words(&mut self, text: &str, evaluated: bool) {
         if !evaluated {
             return;

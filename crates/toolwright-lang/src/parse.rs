@@ -1,7 +1,7 @@
 //! A file as it is written: its text with everything it includes, checked for its shape.
 //!
-//! Parsing is synchronous and pure. No variable is read, no template evaluated, no tool looked up and no server started;
-//! that is done by [`bind`](SourceFile::bind) and [`compile`](crate::BoundFile::compile).
+//! Parsing is synchronous and pure. No variable is read, no template evaluated, no tool looked up and no
+//! server started; that is done by [`bind`](SourceFile::bind) and [`compile`](crate::BoundFile::compile).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -103,9 +103,9 @@ impl SourceFile {
         self.root.get(name).is_some()
     }
 
-    /// Reads a section into a type of the program's own. What does not fit becomes problems of the file, each at its
-    /// location. A file that has a `policy`, `limits`, `sandbox` or `sandboxes` which nobody has read cannot be used: its
-    /// tools would run as if the section were not there.
+    /// Reads a section into a type of the program's own. What does not fit becomes problems of the file, each
+    /// at its location. A file that has a `policy`, `limits`, `sandbox` or `sandboxes` which nobody has read
+    /// cannot be used: its tools would run as if the section were not there.
     pub fn section<T>(
         &mut self,
         name: &'static str,
@@ -158,7 +158,8 @@ impl SourceFile {
         }
     }
 
-    /// The environment variables the file declares, so that a program can ask for those that are needed and not set.
+    /// The environment variables the file declares, so that a program can ask for those that are needed and
+    /// not set.
     pub fn variables(&self, host: &Host, needs: &Needs) -> Vec<Variable> {
         env::read(&mut self.problems.clone(), &self.root, host, needs).0
     }

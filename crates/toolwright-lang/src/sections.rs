@@ -59,7 +59,8 @@ pub(crate) fn data(
         let document = Document::compile(problems, node);
         let compiled = problems.errors() == before;
         let later = names.get(index..).unwrap_or_default();
-        // What is not used may be made of variables that are not set: that it fails then is no problem of the file.
+        // What is not used may be made of variables that are not set: that it fails then is no problem of the
+        // file.
         let mut aside = (!needs.data(&name)).then(|| problems.clone());
         let told = aside.as_mut().unwrap_or(problems);
         match compiled.then(|| evaluate(told, &document, globals, host, later)).flatten() {
@@ -76,7 +77,8 @@ pub(crate) fn data(
     data
 }
 
-/// The value of a document that holds for the whole file. What fails in it has been reported; `later` are the names that come below it.
+/// The value of a document that holds for the whole file. What fails in it has been reported; `later` are the
+/// names that come below it.
 fn evaluate(
     problems: &mut Problems,
     document: &Document,

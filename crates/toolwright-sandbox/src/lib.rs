@@ -44,6 +44,7 @@ pub use backend::engine::EngineSandbox;
 pub use backend::local::LocalSandbox;
 pub use backend::process::ProcessSandbox;
 pub use launcher::client::sandboxes_ended;
+pub use layer::compute::only_compute;
 pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
 pub use pick::{BACKENDS, Backend, nearest_backend, open};

@@ -52,6 +52,8 @@
 //! | `models` (on) | models to ask: seventeen vendors over six wire formats, and the scripted one |
 //! | `prompted` | tools for models without a tool API, and the prompt format of anthropic-tools |
 //! | `data` | tools that look things up: SQL databases, search engines, vector stores |
+//! | `documents` | files read as blocks: Office, HTML, mail, workbooks and more |
+//! | `pdf` | PDF files too |
 //! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
@@ -150,6 +152,8 @@ pub use environment::Environment;
 #[cfg(feature = "data")]
 #[doc(inline)]
 pub use toolwright_data as data;
+#[cfg(feature = "documents")]
+pub mod documents;
 #[cfg(feature = "lang")]
 #[doc(inline)]
 pub use toolwright_expr as expr;
@@ -238,6 +242,9 @@ mod pages {
     struct FromInspect;
     #[doc = include_str!("../../../docs/migrate/marsys.md")]
     struct FromMarsys;
+    #[cfg(feature = "documents")]
+    #[doc = include_str!("../../../docs/guide/documents.md")]
+    struct Documents;
     #[cfg(feature = "data")]
     #[doc = include_str!("../../../docs/guide/data.md")]
     struct Data;

@@ -1,4 +1,5 @@
-//! Files are parsed, checked and opened without a home folder, and no variable is read but those that are passed in.
+//! Files are parsed, checked and opened without a home folder, and no variable is read but those that are
+//! passed in.
 #![cfg(all(feature = "lang", feature = "models", feature = "mcp", feature = "tools", feature = "sandbox"))]
 
 use std::process::Command;

@@ -3,6 +3,7 @@
 //! One file per benchmark; adding one means adding a file and a line in `BENCHES`.
 
 mod call;
+mod documents;
 mod expr;
 mod flood;
 mod flow;
@@ -33,6 +34,7 @@ const BENCHES: &[Bench] = &[
     ("start", start::run),
     ("mcp", mcp::run),
     ("loop", turns::run),
+    ("documents", documents::run),
 ];
 
 /// What a benchmark found.
@@ -121,9 +123,19 @@ fn time(nanos: f64) -> String {
 
 /// Runs our side of a benchmark, built for release, and reads its JSON.
 fn ours(name: &str) -> Result<Value> {
+    output(&mut our_command(name))
+}
+
+/// The same, with a folder to work on.
+fn ours_in(name: &str, folder: &std::path::Path) -> Result<Value> {
+    output(our_command(name).arg("--").arg(folder))
+}
+
+fn our_command(name: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["run", "--quiet", "--release", "--package", "toolwright-bench", "--bin", name]);
-    output(cargo.current_dir(crate::root()))
+    cargo.current_dir(crate::root());
+    cargo
 }
 
 fn output(command: &mut Command) -> Result<Value> {

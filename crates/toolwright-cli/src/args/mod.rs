@@ -1,6 +1,7 @@
 //! The command line. Every word of help is here, and in the files beside: one for each group of commands.
 
 mod mcp;
+mod read;
 mod runs;
 mod sandbox;
 mod talk;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
+pub use read::Read;
 pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, View};
 pub use sandbox::{SandboxArgs, SandboxCommand, SandboxWhat};
 pub use talk::{Ask, Chat, Models, PromptWay, Step, StepFormat, UsingArgs};
@@ -37,6 +39,7 @@ Examples:
   toolwright serve                       offer the tools to an MCP client
   toolwright mcp list -- COMMAND         the tools of an MCP server
   toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
+  toolwright read paper.pdf              a document as a model gets it
   toolwright init; toolwright check      write a file of your own tools, and check it
   toolwright runs; toolwright view       what happened in earlier runs, here or in a browser
   toolwright doctor                      what works here, and how to get the rest
@@ -59,6 +62,9 @@ pub enum Command {
     /// Call one tool.
     #[command(after_help = tools::CALL_EXAMPLES)]
     Call(Call),
+    /// Print a document as a model gets it: PDF, Office, mail, workbooks and more.
+    #[command(after_help = read::EXAMPLES)]
+    Read(Read),
     /// Evaluate one template, for learning and scripting.
     #[command(after_help = tools::EVAL_EXAMPLES)]
     Eval(Eval),

@@ -191,7 +191,8 @@ pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
     Policy::from_yaml(&text).map_err(|error| Usage::new(format!("`{}`: {error}", path.display())).into())
 }
 
-/// The run as it happens: the model's words on stdout while they come, when that is a terminal; all else on stderr.
+/// The run as it happens: the model's words on stdout while they come, when that is a terminal; all else on
+/// stderr.
 struct Screen {
     console: Console,
     /// The model's words on their way to a terminal.

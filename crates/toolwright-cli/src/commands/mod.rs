@@ -12,6 +12,7 @@ pub mod man;
 pub mod mcp;
 pub mod mcp_install;
 pub mod models;
+pub mod read;
 pub mod replay;
 pub mod run;
 pub mod runs;

@@ -1,9 +1,10 @@
 //! `toolwright replay`: a recorded run again, offline.
 //!
-//! Everything but the work is real: calls are parsed, found, validated, approved and bounded as today's tools, file and
-//! policy say; the model's answers and what the tools gave back come from the record. Flows of a file only combine
-//! calls, so they are run again, with the calls they make answered from the record. MCP servers are not started: their
-//! tools are known from the record only. The replay is recorded too, in a file of its own that is compared and removed.
+//! Everything but the work is real: calls are parsed, found, validated, approved and bounded as today's
+//! tools, file and policy say; the model's answers and what the tools gave back come from the record. Flows
+//! of a file only combine calls, so they are run again, with the calls they make answered from the record.
+//! MCP servers are not started: their tools are known from the record only. The replay is recorded too, in a
+//! file of its own that is compared and removed.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -185,7 +186,8 @@ fn arguments(source: &Source, file: &Path, folder: Option<&String>) -> Value {
     run::arguments(file, &inputs)
 }
 
-/// True for what stands in a file for the tool of a server that was not started: every other says what it takes.
+/// True for what stands in a file for the tool of a server that was not started: every other says what it
+/// takes.
 fn takes_anything(spec: &ToolSpec) -> bool {
     spec.parameters == json!({"type": "object"})
 }
@@ -208,8 +210,8 @@ fn recorded_end(source: &Source) -> anyhow::Result<Option<RunEnd>> {
 
 /// Plays the conversation, or the calls of a run without one, as far as the record goes. Says how that ends.
 ///
-/// The record says when the model is asked and which of its calls are made, for a limit of time does not hit again by
-/// itself, and a caller who made the calls is not there.
+/// The record says when the model is asked and which of its calls are made, for a limit of time does not hit
+/// again by itself, and a caller who made the calls is not there.
 async fn play(run: &Run, record: &Arc<Record>, end: Option<RunEnd>) -> anyhow::Result<Option<RunEnd>> {
     let mut alone = record.scenes.iter().map_while(|scene| match scene {
         Scene::Called(place) => Some(record.call(*place)),

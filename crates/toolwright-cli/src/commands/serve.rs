@@ -94,7 +94,8 @@ struct Offered {
 }
 
 impl Offered {
-    /// Records the calls of a client on stdio. A server on HTTP may run for months, so it is recorded only when told where.
+    /// Records the calls of a client on stdio. A server on HTTP may run for months, so it is recorded only
+    /// when told where.
     fn new(
         console: &Console,
         builder: RunBuilder,
@@ -129,14 +130,15 @@ impl Offered {
     }
 }
 
-/// Where prompts are recorded: they are a run of their own, so a file that was named for the tools has one beside it,
-/// `calls.prompts.jsonl` beside `calls.jsonl`.
+/// Where prompts are recorded: they are a run of their own, so a file that was named for the tools has one
+/// beside it, `calls.prompts.jsonl` beside `calls.jsonl`.
 fn beside(record: &RecordArgs) -> RecordArgs {
     let transcript = record.transcript.as_ref().map(|path| path.with_extension("prompts.jsonl"));
     RecordArgs { transcript, ..record.clone() }
 }
 
-/// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another matter.
+/// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another
+/// matter.
 struct Picked;
 
 /// The person at the client: asked through it, and told in its log.
@@ -252,8 +254,8 @@ async fn over_http(
     Ok(())
 }
 
-/// Gives back the pages of the program that only starting needed: once the server is ready, and again when its first client
-/// has said hello, which takes some of them too.
+/// Gives back the pages of the program that only starting needed: once the server is ready, and again when
+/// its first client has said hello, which takes some of them too.
 fn settle() {
     tokio::spawn(async {
         toolwright::sandbox::release_program_pages();

@@ -416,7 +416,7 @@ fn tools_that_a_server_changes_are_told_of_and_followed() {
         // A flow that calls the changed tool does not get it.
         served.call(2, &json!({"name": "own", "arguments": {}}));
         let refused = served.hear().to_string();
-        assert!(refused.contains("waits for approval") && refused.contains("mcp lock --name s"), "{refused}");
+        assert!(refused.contains("needs approval") && refused.contains("mcp lock --name s"), "{refused}");
         served.end();
         let said = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
         let why = match locked {

@@ -245,7 +245,7 @@ pub(crate) enum ServerRequest {
     #[serde(rename = "elicitation/create")]
     Elicit(ElicitParams),
     #[serde(rename = "sampling/createMessage")]
-    Sample(SampleParams),
+    Sample(Box<SampleParams>),
     #[serde(rename = "roots/list")]
     ListRoots(Empty),
 }

@@ -293,18 +293,15 @@ impl Question {
 
     /// Asks the client's model what these parameters of the protocol say.
     pub(crate) fn sample_as(params: SampleParams) -> Self {
-        Question(ServerRequest::Sample(params))
+        Question(ServerRequest::Sample(Box::new(params)))
     }
 
     /// Asks the client's model.
     pub fn sample(prompt: impl Into<String>, max_tokens: u32) -> Self {
         let message = json!({"role": "user", "content": {"type": "text", "text": prompt.into()}});
         let max_tokens = max_tokens.into();
-        Question(ServerRequest::Sample(SampleParams {
-            messages: vec![message],
-            max_tokens,
-            ..SampleParams::default()
-        }))
+        let params = SampleParams { messages: vec![message], max_tokens, ..SampleParams::default() };
+        Question::sample_as(params)
     }
 
     /// Asks for the folders in which the client works.

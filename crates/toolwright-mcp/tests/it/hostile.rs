@@ -88,7 +88,7 @@ async fn a_greeting_in_an_unknown_revision() {
 }
 
 #[tokio::test]
-async fn a_greeting_that_is_none() {
+async fn a_malformed_handshake_is_an_error() {
     check_start("read l; answer 1 '[]'; forever", "its answer to `initialize` is malformed").await;
     check_start("read l; answer 1 '{}'; forever", "its answer to `initialize` is malformed").await;
 }

@@ -9,8 +9,8 @@ use toolwright_core::{ErrorKind, ToolSource as _};
 use toolwright_mcp::{Client, HttpTarget, McpErrorKind, McpServer, OAuthOptions};
 
 use crate::http_client::{answer, options, result, scripted};
-use crate::renewing::Person;
 use crate::support::{PATIENCE, eventually};
+use crate::token_refresh::Person;
 
 /// The answers of a server that knows sessions, and nothing newer.
 fn session(request: &Value) -> Option<String> {

@@ -10,23 +10,23 @@
     reason = "these are tests"
 )]
 
+mod forwarding;
 mod hostile;
-mod hostile_words;
+mod hostile_content;
 mod http;
-mod http_asking;
 mod http_bounds;
 mod http_client;
 mod http_client_faults;
 mod http_client_streams;
-mod misbehaving;
-mod passed_on;
+mod http_elicitation;
+mod peer_list;
 mod peers;
 mod peers_npm;
 mod pinning;
 mod pipes;
-mod renewing;
 mod resource_server;
+mod resource_subscriptions;
 mod support;
 mod task_client;
-mod watching;
+mod token_refresh;
 mod wire;

@@ -1,6 +1,7 @@
 //! The protections, one file each. The launcher puts them together.
 
 pub(crate) mod cgroup;
+pub(crate) mod compute;
 mod git;
 mod git_command;
 mod git_settings;

@@ -1,5 +1,5 @@
-//! What a program knows before anything is started: its own tools, those it can make for an import, the tools of MCP
-//! servers that a lock lists, and values of variables.
+//! What a program knows before anything is started: its own tools, those it can make for an import, the tools
+//! of MCP servers that a lock lists, and values of variables.
 
 #[cfg(feature = "mcp")]
 use std::collections::HashMap;
@@ -47,7 +47,8 @@ pub struct KnownTools {
 }
 
 impl KnownTools {
-    /// The tools that files may import by the names other systems give them (feature `tools`), and nothing else.
+    /// The tools that files may import by the names other systems give them (feature `tools`), and nothing
+    /// else.
     pub fn new() -> Self {
         KnownTools::default()
     }
@@ -67,8 +68,9 @@ impl KnownTools {
         self
     }
 
-    /// The proxies on the way to pages that tools fetch, and to MCP servers with an address; none by default. Tools that
-    /// look things up have their own. Names that a proxy resolves are not restricted to the public internet.
+    /// The proxies on the way to pages that tools fetch, and to MCP servers with an address; none by default.
+    /// Tools that look things up have their own. Names that a proxy resolves are not restricted to the public
+    /// internet.
     #[cfg(any(feature = "tools", feature = "mcp"))]
     #[must_use]
     pub fn proxies(mut self, proxies: Proxies) -> Self {
@@ -76,8 +78,8 @@ impl KnownTools {
         self
     }
 
-    /// The values of the variables that a file declares, of vendors' keys, and of `PATH` where a program must be found for a
-    /// sandbox. Without this, no variable is set.
+    /// The values of the variables that a file declares, of vendors' keys, and of `PATH` where a program must
+    /// be found for a sandbox. Without this, no variable is set.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
@@ -98,8 +100,8 @@ impl KnownTools {
         self
     }
 
-    /// A file of approved definitions (`tools.lock`). It need not exist. Of several, the first that lists a server counts for
-    /// it: the server then has no other tools than those.
+    /// A file of approved definitions (`tools.lock`). It need not exist. Of several, the first that lists a
+    /// server counts for it: the server then has no other tools than those.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn lock(mut self, path: impl Into<PathBuf>) -> Self {
@@ -173,7 +175,8 @@ fn definitions(server: &LockedServer) -> Toolset {
     tools
 }
 
-/// Makes tools for the imports of a file: by the names other systems give them, and those that look things up.
+/// Makes tools for the imports of a file: by the names other systems give them, and those that look things
+/// up.
 #[derive(Clone, Default)]
 struct Library {
     #[cfg(feature = "data")]

@@ -1,6 +1,7 @@
 //! A file of tools, parsed: each section has its own type and knows where it stands.
 //!
-//! Parsing and checking start nothing and read nothing but the file. [`Session`](crate::Session) opens a file for use.
+//! Parsing and checking start nothing and read nothing but the file. [`Session`](crate::Session) opens a file
+//! for use.
 
 mod known;
 #[cfg(feature = "sandbox")]
@@ -79,8 +80,8 @@ pub struct LimitsSection {
 }
 
 impl ToolFile {
-    /// Parses a file with everything it includes. The error has all problems of its form and of its sections; what concerns
-    /// its tools is found by [`check`](Self::check).
+    /// Parses a file with everything it includes. The error has all problems of its form and of its sections;
+    /// what concerns its tools is found by [`check`](Self::check).
     pub fn parse(source: impl Into<Source>) -> Result<Self, LoadError> {
         Self::parse_all(source).into_result()
     }
@@ -129,7 +130,8 @@ impl ToolFile {
         self.error().map_or(Ok(self), Err)
     }
 
-    /// All problems of the form of the file and of its sections, if one of them keeps the file from being used.
+    /// All problems of the form of the file and of its sections, if one of them keeps the file from being
+    /// used.
     pub fn error(&self) -> Option<LoadError> {
         self.source.error()
     }
@@ -193,9 +195,9 @@ impl ToolFile {
         bound.compile(&servers)
     }
 
-    /// Everything that can be known without starting anything, in the order of the file. The tools of MCP servers are those
-    /// that a lock lists; all others are unknown until a server is connected, and so are calls of them. A variable that is
-    /// not set counts as empty.
+    /// Everything that can be known without starting anything, in the order of the file. The tools of MCP
+    /// servers are those that a lock lists; all others are unknown until a server is connected, and so are
+    /// calls of them. A variable that is not set counts as empty.
     pub fn check(&self, known: &KnownTools) -> Vec<Diagnostic> {
         self.check_tools(&self.compile(known))
     }
@@ -231,8 +233,8 @@ impl ToolFile {
         found
     }
 
-    /// What the rules say about tools and parameters that do not exist. A parameter that a tool of the file does not have is
-    /// a mistake; a tool may come from elsewhere.
+    /// What the rules say about tools and parameters that do not exist. A parameter that a tool of the file
+    /// does not have is a mistake; a tool may come from elsewhere.
     pub fn check_policy(&self, loaded: &Loaded) -> Vec<Diagnostic> {
         let Some(section) = &self.policy else { return Vec::new() };
         let at = |severity: Severity| move |misfit| self.source.diagnostic(section, severity, misfit);
@@ -254,7 +256,8 @@ impl ToolFile {
 }
 
 impl LimitsSection {
-    /// Splits what a run may spend from what bounds something else: calls at once, outputs, single expressions.
+    /// Splits what a run may spend from what bounds something else: calls at once, outputs, single
+    /// expressions.
     fn read(mut value: Value) -> Result<Self, Misfit> {
         let mut take = |key: &str| {
             let number = value.as_object_mut().and_then(|limits| limits.remove(key));

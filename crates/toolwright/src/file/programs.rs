@@ -1,7 +1,8 @@
 //! What a program must be shown in a sandbox to run: itself, what it links to, its interpreter, its packages.
 //!
-//! Only what belongs to a program is shown, read-only: of `X/bin/program` the folders `X/bin` and `X/lib`, never `X`,
-//! which may be a home; of a script in `node_modules` that folder. Files a program works on are named by a policy.
+//! Only what belongs to a program is shown, read-only: of `X/bin/program` the folders `X/bin` and `X/lib`,
+//! never `X`, which may be a home; of a script in `node_modules` that folder. Files a program works on are
+//! named by a policy.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -122,7 +123,8 @@ impl Look<'_> {
             (Some(packages), _, _) => self.show(packages),
             (None, Some(folder), _) => {
                 self.show(folder);
-                // Next to `bin` lie a program's libraries, and what says that they are an environment of Python.
+                // Next to `bin` lie a program's libraries, and what says that they are an environment of
+                // Python.
                 for name in ["lib", "lib64", "libexec", "pyvenv.cfg"] {
                     self.show(&folder.with_file_name(name));
                 }
@@ -147,7 +149,8 @@ impl Look<'_> {
     }
 }
 
-/// The path with its folder resolved. The last part stays as it is: programs look at the name they are started by.
+/// The path with its folder resolved. The last part stays as it is: programs look at the name they are
+/// started by.
 fn real_place(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))

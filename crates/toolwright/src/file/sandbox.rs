@@ -1,4 +1,5 @@
-//! The sections `sandbox` and `sandboxes` of a file: the current folder to look at, and only what is named to write in.
+//! The sections `sandbox` and `sandboxes` of a file: the current folder to look at, and only what is named to
+//! write in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ pub struct SandboxSection {
     pub network: Network,
     /// Shown empty, beside what always is.
     pub mask: Vec<PathBuf>,
-    /// What cannot be written although it lies in a folder that can; left out, the usual files that run programs.
+    /// What cannot be written although it lies in a folder that can; left out, the usual files that run
+    /// programs.
     pub protect: Option<Vec<PathBuf>>,
     /// The environment of programs.
     pub env: EnvPolicy,
@@ -142,8 +144,8 @@ impl SandboxSection {
         self.kind.clone().unwrap_or(SandboxKind::Process)
     }
 
-    /// The section as a policy. Relative paths begin in the current folder, which is shown, and written in when it is
-    /// named.
+    /// The section as a policy. Relative paths begin in the current folder, which is shown, and written in
+    /// when it is named.
     pub fn plan(&self) -> Result<Plan, ToolError> {
         let folder = real(Path::new("."))?;
         let all = |said: &[PathBuf]| said.iter().map(|path| real(path)).collect::<Result<Vec<_>, _>>();
@@ -196,8 +198,8 @@ impl SandboxSection {
         self.open_plan(self.plan()?).await
     }
 
-    /// Like [`open_bare`](Self::open_bare), with what this program needs shown beside what the section names. It is found on
-    /// the `PATH` of the environment.
+    /// Like [`open_bare`](Self::open_bare), with what this program needs shown beside what the section names.
+    /// It is found on the `PATH` of the environment.
     pub async fn open_for(
         &self,
         command: ExecRequest,
@@ -260,8 +262,8 @@ pub fn in_sandbox(name: &str, error: &ToolError) -> ToolError {
     }
 }
 
-/// Gives a run the sandboxes of a file: the default one, if there is one, and others by name. Without a default one, tools
-/// that name none are refused; they do not work in one of the others.
+/// Gives a run the sandboxes of a file: the default one, if there is one, and others by name. Without a
+/// default one, tools that name none are refused; they do not work in one of the others.
 pub(crate) fn give_sandboxes(
     mut builder: RunBuilder,
     default: Option<Arc<dyn Sandbox>>,
@@ -321,7 +323,8 @@ impl Sandbox for Closed {
     }
 }
 
-/// Opens the sandbox that a file asks for, for one program: the policy as the file says it, and what the program needs.
+/// Opens the sandbox that a file asks for, for one program: the policy as the file says it, and what the
+/// program needs.
 #[cfg(feature = "mcp")]
 pub(crate) async fn open_policy(
     said: Value,

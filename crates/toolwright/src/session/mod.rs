@@ -1,8 +1,8 @@
 //! A session: an opened file, with its MCP servers, its models and its sandboxes.
 //!
-//! [`ToolFile::parse`](crate::file::ToolFile::parse) reads a file, [`Session::builder`] says what is used of it and with
-//! what, [`open`](SessionBuilder::open) starts what that needs, and [`run`](Session::run) makes runs. Opening works on any
-//! runtime of tokio, and ends what it has started when its future is dropped.
+//! [`ToolFile::parse`](crate::file::ToolFile::parse) reads a file, [`Session::builder`] says what is used of
+//! it and with what, [`open`](SessionBuilder::open) starts what that needs, and [`run`](Session::run) makes
+//! runs. Opening works on any runtime of tokio, and ends what it has started when its future is dropped.
 
 mod open;
 #[cfg(feature = "sandbox")]
@@ -30,7 +30,8 @@ pub use self::sandboxes::Sandboxing;
 pub enum Caller {
     /// A model. The policy decides about its calls.
     Model,
-    /// A person, who has decided by typing the call. The calls of models inside of it are decided about by the policy.
+    /// A person, who has decided by typing the call. The calls of models inside of it are decided about by
+    /// the policy.
     Person,
 }
 

@@ -1,4 +1,5 @@
-//! Opening a file: its variables are bound, the servers it needs are connected, its tools are made, its sandboxes opened.
+//! Opening a file: its variables are bound, the servers it needs are connected, its tools are made, its
+//! sandboxes opened.
 
 #[cfg(not(feature = "mcp"))]
 use std::collections::HashMap;
@@ -69,16 +70,16 @@ impl SessionBuilder {
         }
     }
 
-    /// The program's own tools, and values of variables. Without this a file has no built-in tools of the program, and no
-    /// variable is set.
+    /// The program's own tools, and values of variables. Without this a file has no built-in tools of the
+    /// program, and no variable is set.
     #[must_use]
     pub fn known(mut self, known: KnownTools) -> Self {
         self.known = known;
         self
     }
 
-    /// The part of the file that is used; the whole file by default. A server is connected, and a variable must be set,
-    /// only when this part can need it.
+    /// The part of the file that is used; the whole file by default. A server is connected, and a variable
+    /// must be set, only when this part can need it.
     #[must_use]
     pub fn wanted(mut self, wanted: Wanted) -> Self {
         self.wanted = wanted;
@@ -113,8 +114,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Finds models by what a file calls them, for tools that ask one. By default those of its `models` section and
-    /// `vendor/model` are found (feature `models`), with the keys of the environment.
+    /// Finds models by what a file calls them, for tools that ask one. By default those of its `models`
+    /// section and `vendor/model` are found (feature `models`), with the keys of the environment.
     #[must_use]
     pub fn models(
         mut self,
@@ -171,8 +172,8 @@ impl SessionBuilder {
         Ok(session)
     }
 
-    /// Connects the servers that are needed, and makes the tools that can be made; its problems say what is wrong with the
-    /// others. For looking at a file.
+    /// Connects the servers that are needed, and makes the tools that can be made; its problems say what is
+    /// wrong with the others. For looking at a file.
     pub async fn compile(&self) -> Loaded {
         self.make().await.0
     }

@@ -12,12 +12,13 @@ use crate::file::{SandboxSection, closed, give_sandboxes, in_sandbox};
 /// What to make of the sandboxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sandboxing {
-    /// Those the file describes must open. Without a `sandbox` section a process sandbox is opened when a tool needs one;
-    /// where that fails, calls of such tools are refused with the reason. A program with a process sandbox begins with
-    /// `sandbox::launcher::main_if_launcher`.
+    /// Those the file describes must open. Without a `sandbox` section a process sandbox is opened when a
+    /// tool needs one; where that fails, calls of such tools are refused with the reason. A program with a
+    /// process sandbox begins with `sandbox::launcher::main_if_launcher`.
     #[default]
     AsNeeded,
-    /// The default one must open. Another that cannot be opened is reported, and calls that need it are refused.
+    /// The default one must open. Another that cannot be opened is reported, and calls that need it are
+    /// refused.
     Required,
     /// One that cannot be opened is reported, and calls that need it are refused.
     WherePossible,
@@ -57,9 +58,9 @@ impl Sandboxes {
 }
 
 impl Session {
-    /// Opens the sandboxes, with their files and setup scripts. `default` stands in place of what the file says about the
-    /// default one. [`SessionBuilder::open`](super::SessionBuilder::open) does this; a program that opened the file with
-    /// [`Sandboxing::Never`] can do it once it knows which of the tools it uses.
+    /// Opens the sandboxes, with their files and setup scripts. `default` stands in place of what the file
+    /// says about the default one. [`SessionBuilder::open`](super::SessionBuilder::open) does this; a program
+    /// that opened the file with [`Sandboxing::Never`] can do it once it knows which of the tools it uses.
     pub async fn open_sandboxes(
         &mut self,
         default: Option<SandboxSection>,
@@ -70,7 +71,8 @@ impl Session {
         let opened = match how {
             Sandboxing::Never => return Ok(()),
             Sandboxing::AsNeeded if described.is_some() => section.open().await?,
-            // A tool that needs none is not kept from its work; a call of one that does is told why there is none.
+            // A tool that needs none is not kept from its work; a call of one that does is told why there is
+            // none.
             Sandboxing::AsNeeded if needs_sandbox(&self.loaded) => {
                 section.open().await.unwrap_or_else(|why| Some(closed(why)))
             }

@@ -22,8 +22,8 @@ type AnswersFor = Arc<dyn Fn(&Server) -> Answers + Send + Sync>;
 /// How a client comes by the tokens of a server that wants one.
 type TokensFor = Arc<dyn Fn() -> OAuthOptions + Send + Sync>;
 
-/// Hears the name of a server, which of its tools is not what was approved, and the lock that says so; without one it is not
-/// what it was when the server was started.
+/// Hears the name of a server, which of its tools is not what was approved, and the lock that says so;
+/// without one it is not what it was when the server was started.
 type OnSuspended = Arc<dyn Fn(&str, &Suspension, Option<&Path>) + Send + Sync>;
 
 /// Whether a server of a file, with its name, may be started or reached.
@@ -46,16 +46,16 @@ impl SessionBuilder {
         self
     }
 
-    /// Says how to come by the token of a server that asks for one. A server that is sent an `Authorization` header of the
-    /// file's own needs no other.
+    /// Says how to come by the token of a server that asks for one. A server that is sent an `Authorization`
+    /// header of the file's own needs no other.
     #[must_use]
     pub fn oauth(mut self, tokens: impl Fn() -> OAuthOptions + Send + Sync + 'static) -> Self {
         self.servers.oauth = Some(Arc::new(tokens));
         self
     }
 
-    /// Hears about tools that are left out because they are not what was approved: by a lock, or by being what the server
-    /// listed first. They may become so at any time.
+    /// Hears about tools that are left out because they are not what was approved: by a lock, or by being
+    /// what the server listed first. They may become so at any time.
     #[must_use]
     pub fn on_suspended(
         mut self,
@@ -65,8 +65,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Is asked before a server is started or reached, one server after the other; the error says why it is not. Without
-    /// this, all of them are: a program that opens a file trusts the commands in it.
+    /// Is asked before a server is started or reached, one server after the other; the error says why it is
+    /// not. Without this, all of them are: a program that opens a file trusts the commands in it.
     #[must_use]
     pub fn allow(
         mut self,
@@ -160,7 +160,8 @@ impl SessionBuilder {
         }
     }
 
-    /// What happens when a server has listed its tools again: what is suspended now and was not before is reported.
+    /// What happens when a server has listed its tools again: what is suspended now and was not before is
+    /// reported.
     fn watch(
         &self,
         name: &str,
@@ -240,7 +241,8 @@ impl std::fmt::Debug for Listeners {
     }
 }
 
-/// Waits for all of these at the same time. They are few, so each is polled whenever one wakes; dropping this drops them.
+/// Waits for all of these at the same time. They are few, so each is polled whenever one wakes; dropping this
+/// drops them.
 async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut left: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
     let mut done = Vec::with_capacity(left.len());

@@ -80,7 +80,7 @@ async fn a_result_of_very_many_blocks_is_cut() {
 }
 
 #[tokio::test]
-async fn a_picture_that_is_none() {
+async fn the_bytes_of_a_broken_picture_are_an_error() {
     let result = call(&answering(r#"{"content":[{"type":"image","data":"!!! not base64","mimeType":"image/png"},{"type":"image","mimeType":"image/png"}]}"#)).await;
     assert_eq!(result.error, None);
     // Whatever a program makes of it, asking for its bytes is an error and no panic.
@@ -121,7 +121,7 @@ async fn an_error_longer_than_a_book() {
 }
 
 #[tokio::test]
-async fn an_error_that_is_none() {
+async fn a_malformed_error_object_fails_the_call() {
     let say = |error: &str| {
         format!(r#"init; tools 2; read l; say '{{"jsonrpc":"2.0","id":3,"error":{error}}}'; forever"#)
     };
@@ -209,7 +209,7 @@ init; tools 2; read l; answer 3 '{"content":[{"type":"text","text":"ok"}]}'; for
 }
 
 #[tokio::test]
-async fn patterns_that_take_for_ever_do_not() {
+async fn patterns_of_exponential_time_are_bounded() {
     let body = r#"ADD='{"name":"add","inputSchema":{"type":"object","properties":{"text":{"type":"string","pattern":"^(a+)+$"}}}}'
 init; tools 2; read l; answer 3 '{"content":[{"type":"text","text":"ok"}]}'; forever"#;
     let server = server(body).build();

@@ -355,7 +355,7 @@ async fn programs_that_share_a_store_renew_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_ends_no_token() {
+async fn a_malformed_answer_keeps_the_token() {
     let (world, server) = world().await;
     let person = Arc::new(Person::default());
     let mut oauth = OAuthOptions::default();

@@ -1,0 +1,101 @@
+//! Documents as blocks: the text, tables and figures of a file in reading order, each with its page and box.
+//!
+//! Bytes in, blocks out: nothing here opens a file or a connection. Every reader is bounded by [`ReadLimits`] and returns
+//! the pages before a failure together with the place where it stopped.
+//!
+//! ```
+//! use toolwright_documents::{ReadOptions, read, render};
+//!
+//! let document = read(b"# Plan\n\nBuy *milk*.\n".to_vec(), &ReadOptions::named("plan.md"))?;
+//! assert_eq!(document.outline[0].title, "Plan");
+//! assert_eq!(render::markdown(&document, &render::MarkdownOptions::default()), "# Plan\n\nBuy *milk*.\n");
+//! # Ok::<(), toolwright_documents::DocumentError>(())
+//! ```
+
+mod assemble;
+mod detect;
+mod error;
+mod model;
+mod office;
+mod options;
+#[cfg(feature = "pdf")]
+mod pdf;
+mod png_file;
+pub mod render;
+mod text;
+
+pub use assemble::Assembler;
+pub use detect::{Kind, detect};
+pub use error::{DocumentError, DocumentErrorKind};
+pub use model::{
+    Block, Bounds, Content, Document, Figure, HiddenReason, Info, ListItem, OutlineEntry, Page, Stop, Style,
+    Unit,
+};
+pub use options::{FigureDetail, PageRange, ReadLimits, ReadOptions};
+
+use std::ops::ControlFlow;
+
+/// Reads a whole document, or the pages that `options` names.
+///
+/// A failure after the first page is no error: the document then holds the pages before it and
+/// [`stopped`](Document::stopped) names the place and the reason.
+pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Document, DocumentError> {
+    let mut assembler = Assembler::new();
+    let outcome = read_pages(bytes, options, &mut |page| {
+        assembler.add(page);
+        ControlFlow::Continue(())
+    });
+    assembler.finish(outcome)
+}
+
+/// Reads page by page: each is given to `sink` as soon as it is ready, which may end the reading.
+///
+/// The pages are raw: headings that only the whole document shows, running heads and hidden passages are marked by
+/// [`Assembler`].
+pub fn read_pages(
+    bytes: Vec<u8>,
+    options: &ReadOptions,
+    sink: &mut dyn FnMut(Page) -> ControlFlow<()>,
+) -> Result<Info, DocumentError> {
+    if bytes.len() > options.limits.bytes {
+        return Err(DocumentError::limit(format!(
+            "the file has {} bytes; at most {} are read",
+            bytes.len(),
+            options.limits.bytes
+        )));
+    }
+    let kind = options.kind.unwrap_or_else(|| detect(&bytes, options.name.as_deref()));
+    let mut reading = options::Reading::new(options, sink);
+    let mut info = match kind {
+        #[cfg(feature = "pdf")]
+        Kind::Pdf => pdf::read(bytes, &mut reading),
+        #[cfg(not(feature = "pdf"))]
+        Kind::Pdf => Err(DocumentError::unsupported(format!(
+            "this build has no PDF reader (feature `pdf`); the file has {} bytes and about {} pages",
+            bytes.len(),
+            detect::count_pdf_pages(&bytes)
+        ))),
+        Kind::Docx => office::docx::read(bytes, &mut reading),
+        Kind::Pptx => office::pptx::read(bytes, &mut reading),
+        Kind::Odt | Kind::Odp => office::odt::read(bytes, &mut reading),
+        Kind::Epub => office::epub::read(bytes, &mut reading),
+        Kind::Xlsx | Kind::Xls | Kind::Xlsb | Kind::Ods => office::sheet::read(bytes, kind, &mut reading),
+        Kind::Html => text::html::read(&bytes, &mut reading),
+        Kind::Markdown => text::markdown::read(&bytes, &mut reading),
+        Kind::Notebook => text::notebook::read(&bytes, &mut reading),
+        Kind::Eml => text::mail::read(&bytes, &mut reading),
+        Kind::Msg => office::msg::read(bytes, &mut reading),
+        Kind::Csv | Kind::Tsv => text::csv::read(&bytes, kind, &mut reading),
+        Kind::JsonLines => text::json_lines::read(&bytes, &mut reading),
+        Kind::Image(format) => text::image::read(bytes, format, &mut reading),
+        Kind::Zip => office::archive::read(bytes, &mut reading),
+        Kind::Text => text::plain::read(&bytes, &mut reading),
+        Kind::Unknown => Err(DocumentError::unsupported(format!(
+            "not a document of a known kind ({} bytes of binary data)",
+            bytes.len()
+        ))),
+    }?;
+    info.kind = kind.name().to_owned();
+    info.warnings.splice(0..0, reading.take_warnings());
+    Ok(info)
+}

@@ -1,0 +1,262 @@
+//! What to read, how much of it, and the state of a reading.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::detect::Kind;
+use crate::error::DocumentError;
+use crate::model::Page;
+
+/// What to read of a document.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ReadOptions {
+    /// The name of the file: it decides where the content leaves the kind open.
+    pub name: Option<String>,
+    /// The kind, where the caller knows better.
+    #[serde(skip)]
+    pub kind: Option<Kind>,
+    /// The pages, slides, sheets, chapters or cells; `None` for all.
+    pub pages: Option<PageRange>,
+    /// The password of an encrypted file.
+    pub password: Option<String>,
+    /// How much of the figures to read.
+    pub figures: FigureDetail,
+    /// Also draw a picture of each page, in dots per inch.
+    pub page_pictures: Option<u16>,
+    /// Bounds.
+    pub limits: ReadLimits,
+}
+
+impl ReadOptions {
+    /// Everything of a file of this name.
+    pub fn named(name: impl Into<String>) -> Self {
+        ReadOptions { name: Some(name.into()), ..Self::default() }
+    }
+}
+
+/// How much of the figures to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureDetail {
+    /// Nothing.
+    None,
+    /// Where they are and how large.
+    #[default]
+    Named,
+    /// The encoded pictures too.
+    Encoded,
+}
+
+/// A range of pages, counted from 1, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRange {
+    /// The first page.
+    pub first: u32,
+    /// The last page.
+    pub last: u32,
+}
+
+impl PageRange {
+    /// Reads `3`, `2-5`, `7-` or `-4`.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        let wrong =
+            || DocumentError::range(format!("pages must be a number or a range such as 2-5, got `{text}`"));
+        let number = |part: &str| part.trim().parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(wrong);
+        let (first, last) = match text.trim().split_once('-') {
+            None => {
+                let page = number(text)?;
+                (page, page)
+            }
+            Some(("", "")) => return Err(wrong()),
+            Some(("", last)) => (1, number(last)?),
+            Some((first, "")) => (number(first)?, u32::MAX),
+            Some((first, last)) => (number(first)?, number(last)?),
+        };
+        if first > last {
+            return Err(DocumentError::range(format!("the range of pages `{text}` ends before it begins")));
+        }
+        Ok(PageRange { first, last })
+    }
+
+    pub(crate) fn contains(self, page: u32) -> bool {
+        (self.first..=self.last).contains(&page)
+    }
+}
+
+/// Bounds of a reading. The process that reads files from elsewhere is bounded from outside as well.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReadLimits {
+    /// Bytes of the file.
+    pub bytes: usize,
+    /// Pages, slides, sheets or cells.
+    pub pages: u32,
+    /// Nesting of elements, parts and lists.
+    pub depth: usize,
+    /// Bytes of everything that is decompressed.
+    pub expanded: usize,
+    /// Characters of text that are returned.
+    pub text: usize,
+    /// Bytes of all encoded figures.
+    pub figures: usize,
+    /// Time for the whole reading.
+    pub time: Duration,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        ReadLimits {
+            bytes: 512 << 20,
+            pages: 20_000,
+            depth: 200,
+            expanded: 512 << 20,
+            text: 64 << 20,
+            figures: 256 << 20,
+            time: Duration::from_secs(120),
+        }
+    }
+}
+
+/// A reading under way: what is left of its bounds, and where its pages go.
+pub(crate) struct Reading<'a> {
+    pub(crate) options: &'a ReadOptions,
+    sink: &'a mut dyn FnMut(Page) -> ControlFlow<()>,
+    deadline: Instant,
+    text_left: usize,
+    expanded_left: usize,
+    pub(crate) figures_left: usize,
+    pages_given: u32,
+    warnings: Vec<String>,
+}
+
+/// Why a reading ends before its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Whoever takes the pages wants no more.
+    Enough,
+    /// A bound was reached.
+    Limit(String),
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(options: &'a ReadOptions, sink: &'a mut dyn FnMut(Page) -> ControlFlow<()>) -> Self {
+        let limits = &options.limits;
+        // A time that no clock reaches is no bound.
+        let now = Instant::now();
+        let deadline = now.checked_add(limits.time).unwrap_or_else(|| now + Duration::from_secs(86_400));
+        Reading {
+            options,
+            sink,
+            deadline,
+            text_left: limits.text,
+            expanded_left: limits.expanded,
+            figures_left: limits.figures,
+            pages_given: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Whether a page is asked for.
+    pub(crate) fn wants(&self, page: u32) -> bool {
+        self.options.pages.is_none_or(|range| range.contains(page))
+    }
+
+    /// Checks a range against what there is.
+    pub(crate) fn check_range(&self, unit: &str, total: u32) -> Result<(), DocumentError> {
+        match self.options.pages {
+            Some(range) if range.first > total.max(1) => {
+                Err(DocumentError::range(format!("there is no {unit} {}: the file has {total}", range.first)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    pub(crate) fn is_late(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// The error of a time that is up.
+    pub(crate) fn late(&self) -> String {
+        format!("the time limit of {} s is reached", self.options.limits.time.as_secs_f32())
+    }
+
+    pub(crate) fn warn(&mut self, warning: impl Into<String>) {
+        if self.warnings.len() < 100 {
+            self.warnings.push(warning.into());
+        }
+    }
+
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Takes bytes off what may still be decompressed.
+    pub(crate) fn expand(&mut self, bytes: usize) -> Result<(), DocumentError> {
+        match self.expanded_left.checked_sub(bytes) {
+            Some(left) => {
+                self.expanded_left = left;
+                Ok(())
+            }
+            None => Err(DocumentError::limit(format!(
+                "the file expands to more than {} bytes",
+                self.options.limits.expanded
+            ))),
+        }
+    }
+
+    pub(crate) fn expanded_left(&self) -> usize {
+        self.expanded_left
+    }
+
+    /// Hands over a page.
+    pub(crate) fn give(&mut self, mut page: Page) -> Result<(), End> {
+        if self.is_late() {
+            return Err(End::Limit(self.late()));
+        }
+        if self.pages_given >= self.options.limits.pages {
+            return Err(End::Limit(format!("{} pages are read at most", self.options.limits.pages)));
+        }
+        let text: usize = page.blocks.iter().map(|block| text_len(&block.content)).sum();
+        match self.text_left.checked_sub(text) {
+            Some(left) => self.text_left = left,
+            None => {
+                return Err(End::Limit(format!(
+                    "the text is longer than {} characters",
+                    self.options.limits.text
+                )));
+            }
+        }
+        if self.options.figures == FigureDetail::None {
+            page.blocks.retain(|block| !matches!(block.content, crate::model::Content::Figure { .. }));
+            page.figures.clear();
+        }
+        for figure in &mut page.figures {
+            match self.figures_left.checked_sub(figure.data.len()) {
+                Some(left) => self.figures_left = left,
+                None => {
+                    figure.data = Vec::new();
+                    figure.media_type = String::new();
+                }
+            }
+        }
+        self.pages_given += 1;
+        match (self.sink)(page) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(End::Enough),
+        }
+    }
+}
+
+fn text_len(content: &crate::model::Content) -> usize {
+    use crate::model::Content;
+    match content {
+        Content::Table { rows, .. } => rows.iter().flatten().map(|cell| cell.len() + 1).sum(),
+        Content::List { items } => items.iter().map(|item| item.text.len() + 1).sum(),
+        other => other.text().len(),
+    }
+}
