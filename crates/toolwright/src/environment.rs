@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+/// Returns the value of a variable.
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Values of environment variables. They are looked up when they are needed, and only those that are.
 ///
 /// ```
@@ -15,7 +18,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Default)]
 pub struct Environment {
-    lookup: Option<Arc<dyn Fn(&str) -> Option<String> + Send + Sync>>,
+    lookup: Option<Arc<Lookup>>,
     /// Values that come before those of the lookup.
     own: Arc<HashMap<String, String>>,
 }

@@ -1,6 +1,7 @@
 //! Files are parsed, checked and opened without a home folder, and no variable is read but those that are
 //! passed in.
 #![cfg(all(feature = "lang", feature = "models", feature = "mcp", feature = "tools", feature = "sandbox"))]
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::process::Command;
 

@@ -221,9 +221,12 @@ impl SessionBuilder {
     }
 }
 
-/// Those who want to know that a server has listed its tools again.
+/// Called when a server has listed its tools again.
+type Listener = Box<dyn Fn() + Send + Sync>;
+
+/// The listeners for changed tools of servers.
 #[derive(Clone, Default)]
-pub(super) struct Listeners(Arc<RwLock<Vec<Box<dyn Fn() + Send + Sync>>>>);
+pub(super) struct Listeners(Arc<RwLock<Vec<Listener>>>);
 
 impl Listeners {
     pub(super) fn add(&self, listener: impl Fn() + Send + Sync + 'static) {
