@@ -21,7 +21,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the model is told: {}", serde_json::to_string(&tools.specs()[0].parameters["properties"])?);
 
     let run = Run::builder(tools).build()?;
-    // The kinds of thing models send: right, nearly right, incomplete, wrong, and beyond what the tool can do.
+    // The kinds of thing models send: right, nearly right, incomplete, wrong, and beyond what the tool can
+    // do.
     for arguments in
         [json!({"x": 1, "y": 2}), json!({"x": "41"}), json!({}), json!({"x": [1]}), json!({"x": i64::MAX})]
     {

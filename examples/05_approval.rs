@@ -1,4 +1,5 @@
-//! Who decides about calls: rules with examples that prove them, a person for the rest, limits for everything.
+//! Who decides about calls: rules with examples that prove them, a person for the rest, limits for
+//! everything.
 
 use serde_json::json;
 use toolwright::{

@@ -1,4 +1,5 @@
-//! Prompted tool use in the structured messages of anthropic-tools: tools, automatic mode, manual mode, mistakes.
+//! Prompted tool use in the structured messages of anthropic-tools: tools, automatic mode, manual mode,
+//! mistakes.
 
 use std::sync::Arc;
 

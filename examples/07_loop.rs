@@ -1,4 +1,5 @@
-//! A model at work: choosing tools, hearing answers while they come, errors, manual mode, a conversation that goes on.
+//! A model at work: choosing tools, hearing answers while they come, errors, manual mode, a conversation that
+//! goes on.
 
 use serde_json::json;
 use toolwright::{

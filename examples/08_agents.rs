@@ -1,5 +1,5 @@
-//! Agents: instructions and tools of their own, one as the tool of another, a handoff, answers that are submitted; and
-//! results with pictures on their way to a model.
+//! Agents: instructions and tools of their own, one as the tool of another, a handoff, answers that are
+//! submitted; and results with pictures on their way to a model.
 
 use std::sync::Arc;
 

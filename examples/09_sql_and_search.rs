@@ -1,4 +1,5 @@
-//! Tools that look things up: a database, a search engine, an API; by prompt and by the model's own tool calls.
+//! Tools that look things up: a database, a search engine, an API; by prompt and by the model's own tool
+//! calls.
 
 use std::sync::Arc;
 

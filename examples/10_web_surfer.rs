@@ -1,5 +1,5 @@
-//! A tool with a model and a memory of its own: it surfs, answers, and takes follow-up questions. Each instance remembers
-//! what it was asked.
+//! A tool with a model and a memory of its own: it surfs, answers, and takes follow-up questions. Each
+//! instance remembers what it was asked.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Analysts: an agent whose tools have names of its own, and one that sees the figures of a paper where they stand.
+//! Analysts: an agent whose tools have names of its own, and one that sees the figures of a paper where they
+//! stand.
 
 use std::sync::Arc;
 

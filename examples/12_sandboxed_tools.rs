@@ -1,4 +1,5 @@
-//! The standard tools in a sandbox: a model edits a file and runs a command, and sees nothing of this machine.
+//! The standard tools in a sandbox: a model edits a file and runs a command, and sees nothing of this
+//! machine.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! MCP in both directions: a server with the program's own tools, and a client whose run uses them as its own.
+//! MCP in both directions: a server with the program's own tools, and a client whose run uses them as its
+//! own.
 
 use serde_json::json;
 use toolwright::mcp::{HttpOptions, HttpTarget, McpServer, Server};

@@ -1,4 +1,5 @@
-//! Tools of one's own over the sandbox: a command that fails is an error the model reads, and one that hangs may end the run.
+//! Tools of one's own over the sandbox: a command that fails is an error the model reads, and one that hangs
+//! may end the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ async fn list_files(
     /// The folder.
     dir: String,
 ) -> Result<String, ToolError> {
-    // A time-out, a missing program and the other expected errors reach the model by themselves: `?` is enough.
+    // A time-out, a missing program and the other expected errors reach the model by themselves: `?` is
+    // enough.
     let result = context.sandbox()?.exec(ExecRequest::new(["ls", "--", &dir])).await?;
     match result.success() {
         true => Ok(result.stdout),

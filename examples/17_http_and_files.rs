@@ -1,5 +1,5 @@
-//! Tools that wait for others: one asks a service, one works in a folder of its own and takes it away again, whatever ends
-//! the call.
+//! Tools that wait for others: one asks a service, one works in a folder of its own and takes it away again,
+//! whatever ends the call.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolwright::net::reqwest::{Client, Url};
 use toolwright::{ErrorKind, Run, ToolCall, ToolContext, ToolError, Toolset, net, tool};
 
-/// The service, where every tool of the run finds it. Models name a path in it; the host is not theirs to choose.
+/// The service, where every tool of the run finds it. Models name a path in it; the host is not theirs to
+/// choose.
 struct Api {
     client: Client,
     base: Url,

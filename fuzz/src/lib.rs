@@ -1,5 +1,5 @@
-//! What each fuzz target does with a text. The targets call it with whatever the fuzzer thinks of; a test of the
-//! repository calls it with the seeds.
+//! What each fuzz target does with a text. The targets call it with whatever the fuzzer thinks of; a test of
+//! the repository calls it with the seeds.
 
 use toolwright_expr::{Error, EvalLimits, Program, Script, Template, Value, Variables};
 use toolwright_lang::{Host, Source, load_all};
@@ -53,7 +53,8 @@ pub fn expr_eval(text: &str) {
     }
 }
 
-/// Any text loads or is refused with problems that can be shown; nothing panics, hangs or grows without bound.
+/// Any text loads or is refused with problems that can be shown; nothing panics, hangs or grows without
+/// bound.
 pub fn yaml_load(text: &str) {
     let loaded = load_all(Source::text("fuzz.yaml", text), &Host::new());
     for problem in loaded.check() {

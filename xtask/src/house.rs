@@ -1,5 +1,5 @@
-//! `cargo xtask house`: figures of the code that `docs/design/2026-house.md` compares. Each is a count over the sources, so
-//! that anybody gets the same number.
+//! `cargo xtask house`: figures of the code that `docs/design/2026-house.md` compares. Each is a count over
+//! the sources, so that anybody gets the same number.
 
 use std::collections::BTreeMap;
 

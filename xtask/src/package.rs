@@ -1,5 +1,5 @@
-//! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian package; or,
-//! with `static`, an archive with a program that needs no C library.
+//! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian
+//! package; or, with `static`, an archive with a program that needs no C library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

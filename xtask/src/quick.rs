@@ -1,4 +1,5 @@
-//! `cargo xtask quick`: the loop of a contributor. Format, house rules, lints, and the unit tests, which need no peers.
+//! `cargo xtask quick`: the loop of a contributor. Format, house rules, lints, and the unit tests, which need
+//! no peers.
 
 use std::time::Instant;
 

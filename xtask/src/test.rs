@@ -39,9 +39,9 @@ const MCP_PEERS: &[&str] = &[
 const SDKS: (&str, &[&str]) =
     ("sdks", &["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0", "botocore==1.44.0"]);
 
-/// Runs every test of the workspace: unit tests, then peers are installed, documentation and conformance, then
-/// all. Further arguments go to the test runner. The order within one run is in `.config/nextest.toml`: unit
-/// tests first, tests with peers last.
+/// Runs every test of the workspace: unit tests, then peers are installed, documentation and conformance,
+/// then all. Further arguments go to the test runner. The order within one run is in `.config/nextest.toml`:
+/// unit tests first, tests with peers last.
 pub fn run(rest: &[&str]) -> Result<()> {
     let nextest = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
     let has_nextest = nextest.is_ok_and(|output| output.status.success());

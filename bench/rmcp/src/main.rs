@@ -1,5 +1,5 @@
-//! The peer of `cargo xtask bench mcp`: one tool served by rmcp, on stdio or (`http`) on a port of its choice, which it
-//! prints.
+//! The peer of `cargo xtask bench mcp`: one tool served by rmcp, on stdio or (`http`) on a port of its
+//! choice, which it prints.
 
 use axum::serve::ListenerExt as _;
 use rmcp::handler::server::wrapper::{Json, Parameters};

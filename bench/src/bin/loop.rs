@@ -1,7 +1,8 @@
 //! Turns of a model with one tool call each, over HTTP on the loopback.
 //!
-//! `loop serve TURNS` is the server, which says what a vendor would say: a call for each of so many requests, then a text.
-//! It is the same for our side (`loop run URL`) and for the peers, and its time is in the times of all.
+//! `loop serve TURNS` is the server, which says what a vendor would say: a call for each of so many requests,
+//! then a text. It is the same for our side (`loop run URL`) and for the peers, and its time is in the times
+//! of all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,9 +1,9 @@
 //! Our side of `cargo xtask bench mcp`, and the client that drives every side.
 //!
-//! `mcp serve` is the server on stdio, `mcp serve http` the one on a port of its choice, which it prints. `mcp drive
-//! stdio|http CALLS COMMAND...` starts a server, calls `add` one at a time and 64 at a time, and prints
-//! nanoseconds per call and at the 99th of 100 calls, as JSON. The client is plain text over plain streams,
-//! so that what is measured is the server.
+//! `mcp serve` is the server on stdio, `mcp serve http` the one on a port of its choice, which it prints.
+//! `mcp drive stdio|http CALLS COMMAND...` starts a server, calls `add` one at a time and 64 at a time, and
+//! prints nanoseconds per call and at the 99th of 100 calls, as JSON. The client is plain text over plain
+//! streams, so that what is measured is the server.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};

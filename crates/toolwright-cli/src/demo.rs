@@ -132,9 +132,9 @@ pub fn put_draft(folder: &Path) -> anyhow::Result<()> {
     saved::replace(&folder.join("draft.md"), DRAFT.as_bytes(), Readers::AsUsual)
 }
 
-/// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and goes
-/// there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the next demo uses it
-/// again. The paths that were given are those of the folder where the person is.
+/// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and
+/// goes there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the
+/// next demo uses it again. The paths that were given are those of the folder where the person is.
 pub fn stage(
     console: &Console,
     record: &mut RecordArgs,
@@ -216,8 +216,8 @@ impl Demo {
         Demo { pause: std::time::Duration::from_millis(millis) }
     }
 
-    /// The next piece of the story. The conversation says how far it is, so that it goes on after a stop and goes back
-    /// with the conversation.
+    /// The next piece of the story. The conversation says how far it is, so that it goes on after a stop and
+    /// goes back with the conversation.
     fn reply(messages: &[Message]) -> ModelReply {
         let answers = || {
             messages.iter().filter_map(|message| match message {

@@ -1,7 +1,9 @@
-//! The fields of a form that a server or a model has a person fill in: what is said of each, and what is typed as its value.
+//! The fields of a form that a server or a model has a person fill in: what is said of each, and what is
+//! typed as its value.
 //!
-//! A form is a JSON Schema of an object of plain values, as MCP's elicitation has it. Whoever made it may have written
-//! anything, so everything of it is shown escaped, and an answer is taken when it fits the form's own schema.
+//! A form is a JSON Schema of an object of plain values, as MCP's elicitation has it. Whoever made it may
+//! have written anything, so everything of it is shown escaped, and an answer is taken when it fits the
+//! form's own schema.
 
 use serde_json::{Map, Value, json};
 use toolwright::schema::Schema;
@@ -57,7 +59,8 @@ impl Field {
         clip(&printable(title).replace('\n', " "), 100)
     }
 
-    /// What is said of it beside its name: what it is for, what it can be, and what it is when nothing is typed.
+    /// What is said of it beside its name: what it is for, what it can be, and what it is when nothing is
+    /// typed.
     pub fn about(&self) -> String {
         let mut about = String::new();
         if let Some(text) = self.schema.get("description").and_then(Value::as_str) {
@@ -92,8 +95,8 @@ impl Field {
         }
     }
 
-    /// What was typed as the value: `None` when the field is left out; an error says what does not fit. Two quotation
-    /// marks are the empty text.
+    /// What was typed as the value: `None` when the field is left out; an error says what does not fit. Two
+    /// quotation marks are the empty text.
     pub fn read(&self, typed: &str) -> Result<Option<Value>, String> {
         if typed.is_empty() {
             return match (self.schema.get("default"), self.required) {

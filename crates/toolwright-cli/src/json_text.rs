@@ -1,11 +1,12 @@
-//! One entry put into a JSON text. Everything else stays as it was written: blanks, order, every digit of a number.
+//! One entry put into a JSON text. Everything else stays as it was written: blanks, order, every digit of a
+//! number.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// A text with `value` under `outer` and `name`, and whether there was one before; `None` when `outer` is no object. The text
-/// must be a JSON object.
+/// A text with `value` under `outer` and `name`, and whether there was one before; `None` when `outer` is no
+/// object. The text must be a JSON object.
 pub fn put(text: &str, outer: &str, name: &str, value: &Value) -> Option<(String, bool)> {
     let root = Object::at(text, text.find('{')?)?;
     let Some(servers) = root.find(outer) else {

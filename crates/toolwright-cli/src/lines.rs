@@ -185,8 +185,8 @@ pub fn has_colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Text whose lines fit into so many columns. A word that does not fit stays whole, so that it can be copied; further
-/// rows of a line are moved in like its first, and by `hang` more.
+/// Text whose lines fit into so many columns. A word that does not fit stays whole, so that it can be copied;
+/// further rows of a line are moved in like its first, and by `hang` more.
 pub fn wrapped(text: &str, columns: usize, hang: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split('\n').enumerate() {

@@ -57,7 +57,8 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// A call, or a run, that ended without success: exit 1. The model's view of the error is all there is to say.
+/// A call, or a run, that ended without success: exit 1. The model's view of the error is all there is to
+/// say.
 #[derive(Debug)]
 pub struct Failed(pub ErrorInfo);
 

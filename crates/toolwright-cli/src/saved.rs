@@ -1,7 +1,8 @@
 //! Files that the program itself writes: whole or not at all, and never through a link.
 //!
-//! Tools may write in the same folders, and a folder may come from a stranger. A link in the place of a file would send what
-//! is written wherever its maker wanted, outside the sandbox; so a file is made under a new name and takes the place.
+//! Tools may write in the same folders, and a folder may come from a stranger. A link in the place of a file
+//! would send what is written wherever its maker wanted, outside the sandbox; so a file is made under a new
+//! name and takes the place.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

@@ -8,8 +8,8 @@ use toolwright::mcp::{LoopbackBrowser, OAuthOptions, TokenStore};
 use crate::console::Console;
 use crate::prompt::printable;
 
-/// Tokens are kept in the user's data folder. A person who is there is sent to a page in the browser; without one, only
-/// tokens that were got before are used and renewed.
+/// Tokens are kept in the user's data folder. A person who is there is sent to a page in the browser; without
+/// one, only tokens that were got before are used and renewed.
 pub fn options(console: &Console) -> OAuthOptions {
     let console_of_page = console.clone();
     let show = move |page: &str| {

@@ -20,7 +20,8 @@ pub fn proxies() -> Proxies {
     Proxies::from_environment_when_dialled(|name| std::env::var(name).ok())
 }
 
-/// The tools to call `name` among, and the name it has there: another system's name for a tool stands for it too.
+/// The tools to call `name` among, and the name it has there: another system's name for a tool stands for it
+/// too.
 pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
     let tools = all()?;
     if tools.get(name).is_none()

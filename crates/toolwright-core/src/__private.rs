@@ -1,9 +1,9 @@
 //! Support for the code that `#[tool]` and `#[toolset]` write.
 //!
-//! A tool's return type is known where the macro expands, so the choice between "is a `Result`", "has its own conversion"
-//! and "serialises" is made by method resolution on references to `Returned`: the trait implemented for more references
-//! is tried first. Bounds that stand on a method instead of its impl do not take part in that choice; they are there to
-//! fail with a message that says what to write.
+//! A tool's return type is known where the macro expands, so the choice between "is a `Result`", "has its own
+//! conversion" and "serialises" is made by method resolution on references to `Returned`: the trait
+//! implemented for more references is tried first. Bounds that stand on a method instead of its impl do not
+//! take part in that choice; they are there to fail with a message that says what to write.
 
 pub use schemars;
 pub use serde;
@@ -19,8 +19,8 @@ use crate::error::ToolError;
 use crate::output::{IntoToolOutput, ToolOutput};
 use crate::prepare::CallView;
 
-/// A returned value: `(&&Returned::new(value)).split()` takes a `Result` apart, and `(&&Returned::new(value)).convert()`
-/// makes the output.
+/// A returned value: `(&&Returned::new(value)).split()` takes a `Result` apart, and
+/// `(&&Returned::new(value)).convert()` makes the output.
 pub struct Returned<T>(Cell<Option<T>>);
 
 impl<T> Returned<T> {

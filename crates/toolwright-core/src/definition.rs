@@ -85,9 +85,9 @@ impl Body {
 }
 
 impl ToolDef {
-    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused. What it returns has a
-    /// schema too when it is [`Structured`](crate::Structured). The schema has
-    /// no `#[serde(alias)]`: other names are given with [`with_alias`](Self::with_alias).
+    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused.
+    /// What it returns has a schema too when it is [`Structured`](crate::Structured). The schema has no
+    /// `#[serde(alias)]`: other names are given with [`with_alias`](Self::with_alias).
     pub fn typed<A, F, Fut, R>(name: impl Into<Arc<str>>, description: impl Into<String>, code: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -117,7 +117,8 @@ impl ToolDef {
         })
     }
 
-    /// A tool that blocks its thread: the runtime runs it where that does no harm, and abandons it on a time-out.
+    /// A tool that blocks its thread: the runtime runs it where that does no harm, and abandons it on a
+    /// time-out.
     pub fn blocking<F, R>(spec: ToolSpec, code: F) -> Self
     where
         F: Fn(ToolContext, Value) -> R + Send + Sync + 'static,
@@ -239,8 +240,9 @@ impl ToolDef {
         }))
     }
 
-    /// A copy in which a parameter may also be given as `alias`. Models are told only the parameter's own name; the alias
-    /// is for callers that know the tool from elsewhere. An error when there is no such parameter, or one called `alias`.
+    /// A copy in which a parameter may also be given as `alias`. Models are told only the parameter's own
+    /// name; the alias is for callers that know the tool from elsewhere. An error when there is no such
+    /// parameter, or one called `alias`.
     ///
     /// ```
     /// use toolwright_core::{ToolContext, ToolDef};
@@ -287,8 +289,8 @@ impl ToolDef {
         self.change(|inner| inner.readers.push(Arc::new(read)))
     }
 
-    /// A copy with one more step between the check of a call's arguments and the decision about it. The steps run in the
-    /// order in which they were added, on every call.
+    /// A copy with one more step between the check of a call's arguments and the decision about it. The steps
+    /// run in the order in which they were added, on every call.
     #[must_use]
     pub fn with_step(
         self,
@@ -297,8 +299,8 @@ impl ToolDef {
         self.change(|inner| inner.steps.push(Arc::new(step)))
     }
 
-    /// A copy whose calls are shown to approvers by `viewer`, which gets the checked arguments. It runs on every call, so
-    /// it should be cheap; when it fails, the call is refused where somebody would be asked.
+    /// A copy whose calls are shown to approvers by `viewer`, which gets the checked arguments. It runs on
+    /// every call, so it should be cheap; when it fails, the call is refused where somebody would be asked.
     #[must_use]
     pub fn with_viewer(
         self,
@@ -315,8 +317,8 @@ impl ToolDef {
         })
     }
 
-    /// A copy whose calls are described to people by `describe`, which gets the checked arguments. A view that is empty
-    /// leaves the one there was.
+    /// A copy whose calls are described to people by `describe`, which gets the checked arguments. A view
+    /// that is empty leaves the one there was.
     #[must_use]
     pub fn with_call_description(
         self,
@@ -334,8 +336,9 @@ impl ToolDef {
         })
     }
 
-    /// A copy whose old results are rewritten before each model request: `rewrite(index, total, content)` gets
-    /// which of the `total` results of this tool it is, counted from 0, so the last one has `index + 1 == total`.
+    /// A copy whose old results are rewritten before each model request: `rewrite(index, total, content)`
+    /// gets which of the `total` results of this tool it is, counted from 0, so the last one has `index + 1
+    /// == total`.
     #[must_use]
     pub fn with_model_input(
         self,

@@ -1,7 +1,7 @@
 //! What can go wrong in a tool call, in one vocabulary for Rust, JSON, the terminal and the transcript.
 //!
-//! A [`ToolError`] carries a small [`ErrorKind`] to match on, the text a model reads, and the cause a person reads.
-//! Every kind but [`ErrorKind::Fatal`] goes back to the model; a fatal error ends the run.
+//! A [`ToolError`] carries a small [`ErrorKind`] to match on, the text a model reads, and the cause a person
+//! reads. Every kind but [`ErrorKind::Fatal`] goes back to the model; a fatal error ends the run.
 
 use std::fmt;
 

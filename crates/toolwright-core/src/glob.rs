@@ -1,6 +1,7 @@
 //! Shell patterns over names: `*`, `?`, `[abc]`, `[a-z]`, `[!abc]`; case matters.
 
-/// True when `pattern` matches the whole of `text`. Linear in practice, quadratic at worst; never exponential.
+/// True when `pattern` matches the whole of `text`. Linear in practice, quadratic at worst; never
+/// exponential.
 ///
 /// ```
 /// use toolwright_core::glob_match;

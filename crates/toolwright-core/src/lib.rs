@@ -1,4 +1,5 @@
-//! The contract between tools, models, sandboxes and the runtime that calls them. Nothing in this crate does I/O.
+//! The contract between tools, models, sandboxes and the runtime that calls them. Nothing in this crate does
+//! I/O.
 //!
 //! A tool is a function with a description; `#[tool]` makes one, and the doc comments are what a model reads:
 //!

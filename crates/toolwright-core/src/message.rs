@@ -1,6 +1,7 @@
 //! The conversation: messages, the calls a model asks for, and the results that go back.
 //!
-//! These types are the native format of Toolwright: they serialise, and every vendor's format converts to and from them.
+//! These types are the native format of Toolwright: they serialise, and every vendor's format converts to and
+//! from them.
 
 use std::sync::Arc;
 
@@ -181,8 +182,8 @@ impl ToolResult {
         }
     }
 
-    /// Takes out what no model may be shown; what is left says so. Whoever gives results to a model asks for this first, as
-    /// the loop of a run does.
+    /// Takes out what no model may be shown; what is left says so. Whoever gives results to a model asks for
+    /// this first, as the loop of a run does.
     pub fn conceal(&mut self) {
         if !std::mem::take(&mut self.confidential) {
             return;

@@ -1,5 +1,5 @@
-//! Data that does not fit what it is read into: where it stands, what is wrong with it, and what was likely meant. Serde's own
-//! words are put into those of people who write files.
+//! Data that does not fit what it is read into: where it stands, what is wrong with it, and what was likely
+//! meant. Serde's own words are put into those of people who write files.
 
 use std::fmt;
 
@@ -31,7 +31,8 @@ impl From<usize> for Step {
     }
 }
 
-/// Why data cannot be used: what is wrong, and the way to where it stands, so that whoever has the file can show the line.
+/// Why data cannot be used: what is wrong, and the way to where it stands, so that whoever has the file can
+/// show the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     /// The way to the place, from the outside.

@@ -20,8 +20,8 @@ pub trait Model: Send + Sync {
     /// Answers once.
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
-    /// Answers once, and tells `sink` about each piece as it comes. The reply is the same as without a sink; on an
-    /// error, the pieces told so far are worth nothing.
+    /// Answers once, and tells `sink` about each piece as it comes. The reply is the same as without a sink;
+    /// on an error, the pieces told so far are worth nothing.
     ///
     /// A model that cannot stream answers first and then tells everything.
     fn generate_streaming<'a>(
@@ -41,8 +41,8 @@ pub trait Model: Send + Sync {
         })
     }
 
-    /// What these tokens cost, in dollars; `None` when nobody knows the price. A run with a limit on its cost does
-    /// not ask a model without a price.
+    /// What these tokens cost, in dollars; `None` when nobody knows the price. A run with a limit on its cost
+    /// does not ask a model without a price.
     fn cost(&self, _usage: &Usage) -> Option<f64> {
         None
     }
@@ -146,16 +146,16 @@ pub struct ModelOptions {
     /// Where to stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// The JSON Schema the answer must follow. Vendors hold the model to it where they can; the answer may still break
-    /// it, so whoever reads it validates.
+    /// The JSON Schema the answer must follow. Vendors hold the model to it where they can; the answer may
+    /// still break it, so whoever reads it validates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Whether tools go out in the vendor's strict mode, where it has one and their schemas allow it. Not when it is
-    /// not said.
+    /// Whether tools go out in the vendor's strict mode, where it has one and their schemas allow it. Not
+    /// when it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
-    /// Whether the vendor is asked to keep what stays the same from turn to turn. When it is not said, it is asked as
-    /// soon as there are tools.
+    /// Whether the vendor is asked to keep what stays the same from turn to turn. When it is not said, it is
+    /// asked as soon as there are tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<bool>,
     /// Vendor-specific fields.
@@ -219,7 +219,8 @@ pub enum StopReason {
     StopSequence,
     /// The vendor's filter stepped in, or the model refused.
     Refusal,
-    /// It meant to call a tool, and the vendor could not read the call, or refused it. A loop asks the model to mend it.
+    /// It meant to call a tool, and the vendor could not read the call, or refused it. A loop asks the model
+    /// to mend it.
     MalformedCall,
     /// The vendor interrupted a long turn. The model goes on when it gets the conversation back.
     Paused,

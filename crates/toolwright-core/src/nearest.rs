@@ -14,7 +14,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     nearest_word(name.rsplit(['.', '/', ':']).next().unwrap_or(name), candidates)
 }
 
-/// The candidate most like `word` as a whole, for names in which a dot is a letter like any other, such as those of files.
+/// The candidate most like `word` as a whole, for names in which a dot is a letter like any other, such as
+/// those of files.
 ///
 /// ```
 /// use toolwright_core::nearest_word;

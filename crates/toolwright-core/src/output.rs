@@ -381,7 +381,8 @@ impl ToolOutput {
         self
     }
 
-    /// Explains the content in plain words. Where no other facts stand beside it, the model reads them as they are.
+    /// Explains the content in plain words. Where no other facts stand beside it, the model reads them as
+    /// they are.
     ///
     /// ```
     /// use toolwright_core::ToolOutput;
@@ -445,7 +446,8 @@ impl<T: Serialize> IntoToolOutput for Json<T> {
     }
 }
 
-/// Like [`Json`], for a type that has a schema: a tool made with [`ToolDef::typed`](crate::ToolDef::typed) promises it.
+/// Like [`Json`], for a type that has a schema: a tool made with [`ToolDef::typed`](crate::ToolDef::typed)
+/// promises it.
 ///
 /// ```
 /// use schemars::JsonSchema;

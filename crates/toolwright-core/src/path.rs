@@ -1,8 +1,8 @@
-//! Paths as types: [`WorkspacePath`] marks a parameter whose value is put into one plain form before anybody decides about
-//! a call, so that a rule about a path holds however a model spells it.
+//! Paths as types: [`WorkspacePath`] marks a parameter whose value is put into one plain form before anybody
+//! decides about a call, so that a rule about a path holds however a model spells it.
 //!
-//! The mark travels in the schema of the Rust type. It is taken out again before a model sees the schema, and kept beside it
-//! as the tool's [`PathParameters`].
+//! The mark travels in the schema of the Rust type. It is taken out again before a model sees the schema, and
+//! kept beside it as the tool's [`PathParameters`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,10 +16,11 @@ use serde_json::{Map, Value, json};
 /// The keyword of a schema that marks a path, before it is taken out.
 const MARK: &str = "x-toolwright-path";
 
-/// A path in the workspace of a sandbox, in its plain form: without `.`, `..` after a name, doubled and trailing slashes.
+/// A path in the workspace of a sandbox, in its plain form: without `.`, `..` after a name, doubled and
+/// trailing slashes.
 ///
-/// A parameter of this type is canonicalised before rules and people decide about the call, and the tool gets what they
-/// saw. Models see an ordinary string.
+/// A parameter of this type is canonicalised before rules and people decide about the call, and the tool gets
+/// what they saw. Models see an ordinary string.
 ///
 /// ```
 /// use toolwright_core::{ToolSpec, WorkspacePath, tool};
@@ -40,8 +41,8 @@ const MARK: &str = "x-toolwright-path";
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct WorkspacePath(String);
 
-/// A path where the workspace is the root of all paths: `/a` and `a` are one file. A path that leads out of it stays as it is
-/// written, for the tool to refuse.
+/// A path where the workspace is the root of all paths: `/a` and `a` are one file. A path that leads out of
+/// it stays as it is written, for the tool to refuse.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct RootedPath(String);
 
@@ -73,8 +74,8 @@ impl PathForm {
     }
 }
 
-/// Without `.`, `..` after a name, doubled and trailing slashes. The path is read as text: where a name is a link,
-/// `link/../x` is `x`.
+/// Without `.`, `..` after a name, doubled and trailing slashes. The path is read as text: where a name is a
+/// link, `link/../x` is `x`.
 fn plain(path: &str) -> String {
     let start = if path.starts_with('/') { "/" } else { "" };
     let mut names: Vec<&str> = Vec::new();
@@ -264,8 +265,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// All schemas of one value are followed together and each of them once, so that the work is bounded by the sizes of
-    /// the value and of the schema, and references may lead to themselves.
+    /// All schemas of one value are followed together and each of them once, so that the work is bounded by
+    /// the sizes of the value and of the schema, and references may lead to themselves.
     fn visit(&self, schemas: Vec<&'a Value>, value: &mut Value) {
         let all = self.alternatives(schemas);
         match value {

@@ -15,8 +15,9 @@ const SETUP_TIME: Duration = Duration::from_secs(300);
 
 /// Files and a setup script for the sandboxes of a run.
 ///
-/// A file is named by its path, which belongs to the first sandbox, or by `NAME:PATH` for another one. The script is run
-/// once, in the first sandbox, after all files are there; it may begin with `#!`, and is a shell script otherwise.
+/// A file is named by its path, which belongs to the first sandbox, or by `NAME:PATH` for another one. The
+/// script is run once, in the first sandbox, after all files are there; it may begin with `#!`, and is a
+/// shell script otherwise.
 ///
 /// ```
 /// use toolwright_core::Preparation;
@@ -69,8 +70,8 @@ impl Preparation {
         self.files.is_empty() && self.setup.is_none()
     }
 
-    /// Writes the files and runs the script. All names are looked up before anything is written; the first thing that
-    /// fails is the error, and whoever opened the sandboxes closes them.
+    /// Writes the files and runs the script. All names are looked up before anything is written; the first
+    /// thing that fails is the error, and whoever opened the sandboxes closes them.
     pub async fn carry_out(&self, sandboxes: &IndexMap<String, Arc<dyn Sandbox>>) -> Result<(), ToolError> {
         if self.is_empty() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Getting a call ready: its arguments are read, checked and put into one form, and the call is described, all once.
+//! Getting a call ready: its arguments are read, checked and put into one form, and the call is described,
+//! all once.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,8 +8,8 @@ use crate::error::ToolError;
 use crate::path::PathParameters;
 use crate::schema::{Schema, Strictness};
 
-/// The arguments of a call as they were sent, with the schema that they are checked against. The way to a [`Prepared`]
-/// call is [`check`](Self::check).
+/// The arguments of a call as they were sent, with the schema that they are checked against. The way to a
+/// [`Prepared`] call is [`check`](Self::check).
 #[derive(Debug)]
 pub struct Arguments<'a> {
     value: Value,
@@ -69,7 +70,8 @@ fn holds_json_text(arguments: &Value) -> bool {
 pub struct Prepared {
     /// The checked arguments, as rules and people see them and the tool gets them.
     pub arguments: Value,
-    /// What people are told of the call; `None` when the tool has nothing to say, so that such a call allocates nothing.
+    /// What people are told of the call; `None` when the tool has nothing to say, so that such a call
+    /// allocates nothing.
     pub description: Option<Box<CallDescription>>,
 }
 

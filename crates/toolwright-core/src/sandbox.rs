@@ -1,7 +1,7 @@
 //! The sandbox contract: run commands and move files where a model cannot do harm.
 //!
-//! Every method lists the errors a tool may expect; they reach the model. Anything else is fatal. Backends live in
-//! `toolwright-sandbox`.
+//! Every method lists the errors a tool may expect; they reach the model. Anything else is fatal. Backends
+//! live in `toolwright-sandbox`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,12 +19,12 @@ pub const MAX_EXEC_OUTPUT: usize = 10 * 1024 * 1024;
 /// The largest file that [`Sandbox::read_file`] returns.
 pub const MAX_READ_FILE: usize = 100 * 1024 * 1024;
 
-/// What is empty and was last changed in this second since 1970 stands for nothing: a sandbox put it where a protected file
-/// could otherwise be made.
+/// What is empty and was last changed in this second since 1970 stands for nothing: a sandbox put it where a
+/// protected file could otherwise be made.
 pub const PLACEHOLDER_TIME: i64 = 1;
 
-/// The one such file that is not empty, and what it says. A login shell reads the first of three files that is there, so this
-/// one must pass on to those it hides.
+/// The one such file that is not empty, and what it says. A login shell reads the first of three files that
+/// is there, so this one must pass on to those it hides.
 pub const PLACEHOLDER_LOGIN: (&str, &str) = (
     ".bash_profile",
     "if [ -s ~/.bash_login ]; then . ~/.bash_login; elif [ -r ~/.profile ]; then . ~/.profile; fi\n",
@@ -35,8 +35,8 @@ pub trait Sandbox: Send + Sync {
     /// The kind of sandbox, for example `process` or `docker`.
     fn kind(&self) -> &str;
 
-    /// Whether what runs inside is kept from harming the machine. A backend that isolates nothing says no, and a policy
-    /// that approves sandboxed tools then does not count tools as sandboxed.
+    /// Whether what runs inside is kept from harming the machine. A backend that isolates nothing says no,
+    /// and a policy that approves sandboxed tools then does not count tools as sandboxed.
     fn isolates(&self) -> bool;
 
     /// The protections that are on, by name; the record of a run lists them.
@@ -46,12 +46,14 @@ pub trait Sandbox: Send + Sync {
 
     /// Runs a command to its end. A non-zero exit is a result, not an error.
     ///
-    /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`, `file_not_found`.
+    /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`,
+    /// `file_not_found`.
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>>;
 
     /// Runs a command to its end like [`Sandbox::exec`], handing output to `sink` as it arrives.
     ///
-    /// The result is the same as without a sink. A backend that cannot stream hands everything over at the end.
+    /// The result is the same as without a sink. A backend that cannot stream hands everything over at the
+    /// end.
     fn exec_live<'a>(
         &'a self,
         command: ExecRequest,
@@ -65,9 +67,11 @@ pub trait Sandbox: Send + Sync {
         })
     }
 
-    /// Starts a long-lived process and returns its streams; dropping the [`SandboxProcess`] stops it and all it started.
+    /// Starts a long-lived process and returns its streams; dropping the [`SandboxProcess`] stops it and all
+    /// it started.
     ///
-    /// Expected errors: `permission`, `file_not_found`, and `sandbox_unavailable` where the backend has no such thing.
+    /// Expected errors: `permission`, `file_not_found`, and `sandbox_unavailable` where the backend has no
+    /// such thing.
     fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
         let _ = command;
         let message = format!("the `{}` sandbox cannot keep processes running", self.kind());
@@ -77,7 +81,8 @@ pub trait Sandbox: Send + Sync {
     /// Writes a file, making its parent folders. Expected errors: `permission`, `is_a_directory`.
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>>;
 
-    /// Reads a file, byte for byte. Expected errors: `file_not_found`, `permission`, `is_a_directory`, `output_limit`.
+    /// Reads a file, byte for byte. Expected errors: `file_not_found`, `permission`, `is_a_directory`,
+    /// `output_limit`.
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>>;
 
     /// Reads a text file, newlines kept. Expected errors: those of `read_file`, and `unicode_decode`.
@@ -115,7 +120,8 @@ pub struct ExecRequest {
     /// The longest it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// Whether a backend that is known to lose commands may try again after a time-out. Say no when running twice does harm.
+    /// Whether a backend that is known to lose commands may try again after a time-out. Say no when running
+    /// twice does harm.
     #[serde(default = "yes")]
     pub timeout_retry: bool,
 }
@@ -170,8 +176,8 @@ impl ExecRequest {
 /// How a command ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecResult {
-    /// The exit code; minus the signal number when a signal ended it. Containers say 128 plus the number, which a command
-    /// can also say itself.
+    /// The exit code; minus the signal number when a signal ended it. Containers say 128 plus the number,
+    /// which a command can also say itself.
     pub code: i32,
     /// What it wrote to standard output, invalid UTF-8 replaced.
     pub stdout: String,
@@ -191,7 +197,8 @@ impl ExecResult {
         self.code == 0
     }
 
-    /// The result, unless the program wrote bytes where text was expected: then `unicode_decode`, with what could be read.
+    /// The result, unless the program wrote bytes where text was expected: then `unicode_decode`, with what
+    /// could be read.
     pub fn decoded(self) -> Result<Self, ToolError> {
         if !self.replaced {
             return Ok(self);
@@ -221,7 +228,8 @@ impl OutputStream {
     }
 }
 
-/// Receives output while a command runs. Closures are sinks. What is beyond [`MAX_EXEC_OUTPUT`] may not be told.
+/// Receives output while a command runs. Closures are sinks. What is beyond [`MAX_EXEC_OUTPUT`] may not be
+/// told.
 pub trait OutputSink: Send + Sync {
     /// Takes one piece, as it was read; a piece may end inside a character. Must not block.
     fn output(&self, stream: OutputStream, bytes: &[u8]);
@@ -264,7 +272,8 @@ pub struct TerminalSize {
     pub columns: u16,
 }
 
-/// A running process and its streams. With a terminal, `stdin` and `stdout` are its two directions and `stderr` is empty.
+/// A running process and its streams. With a terminal, `stdin` and `stdout` are its two directions and
+/// `stderr` is empty.
 pub struct SandboxProcess {
     /// What the process reads; dropping it is end of input.
     pub stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>,
@@ -284,7 +293,8 @@ impl std::fmt::Debug for SandboxProcess {
 
 /// Control over a running process. Dropping it stops the process and everything it started.
 pub trait ProcessHandle: Send + Sync {
-    /// Waits for the end. The code is minus the signal number when a signal ended it; asking again gives the same answer.
+    /// Waits for the end. The code is minus the signal number when a signal ended it; asking again gives the
+    /// same answer.
     fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>>;
 
     /// Stops the process and everything it started, and waits until all of it is gone.

@@ -1,7 +1,7 @@
 //! State that tools keep between the calls of one run.
 //!
-//! A value is found by its type and, where one tool is given several times, an instance name. Everything in the store
-//! serialises, so a run can be saved and resumed elsewhere.
+//! A value is found by its type and, where one tool is given several times, an instance name. Everything in
+//! the store serialises, so a run can be saved and resumed elsewhere.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -54,7 +54,8 @@ impl Place {
         Arc::new(Place { slot: Mutex::new(slot), holder: Mutex::default() })
     }
 
-    /// The value, once nobody else has it; none when it is this very thread that has it, which would wait for ever.
+    /// The value, once nobody else has it; none when it is this very thread that has it, which would wait for
+    /// ever.
     fn hold(&self) -> Option<Held<'_>> {
         let me = std::thread::current().id();
         if *lock(&self.holder) == Some(me) {
@@ -111,8 +112,8 @@ impl Store {
         Stored { place, store: self.inner.clone(), kind: PhantomData }
     }
 
-    /// Everything in the store, as data. An error when a value cannot be written as JSON, such as a map whose keys are not
-    /// text: a run that goes on from what was saved would begin without it.
+    /// Everything in the store, as data. An error when a value cannot be written as JSON, such as a map whose
+    /// keys are not text: a run that goes on from what was saved would begin without it.
     pub fn save(&self) -> Result<Map<String, Value>, ToolError> {
         // A tool that holds one value may ask for another, so no two locks are held here.
         let entries: Vec<_> =
@@ -152,8 +153,8 @@ impl Store {
         &self.inner.cache
     }
 
-    /// A fatal error when a restored value was asked for and does not fit its type, or when a value was asked for by code
-    /// that had it already. The value stays as it was, and what a tool did meanwhile is not kept.
+    /// A fatal error when a restored value was asked for and does not fit its type, or when a value was asked
+    /// for by code that had it already. The value stays as it was, and what a tool did meanwhile is not kept.
     pub fn check(&self) -> Result<(), ToolError> {
         match self.inner.refused.get() {
             None => Ok(()),
@@ -196,9 +197,10 @@ impl<T: StoreState> Stored<T> {
         self.update(|value| look(value))
     }
 
-    /// Changes the value; no other call sees it half changed. Do not ask for other values inside `change`: two calls that
-    /// each have what the other wants wait for ever. Asked for the value it has already, or for a restored one that does not
-    /// fit the type, the store gives the default, keeps the value as it was, and [`Store::check`] tells.
+    /// Changes the value; no other call sees it half changed. Do not ask for other values inside `change`:
+    /// two calls that each have what the other wants wait for ever. Asked for the value it has already, or
+    /// for a restored one that does not fit the type, the store gives the default, keeps the value as it was,
+    /// and [`Store::check`] tells.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let Some(mut held) = self.place.hold() else {
             return self.refuse(change, in_use(std::any::type_name::<T>()));
@@ -224,7 +226,8 @@ impl<T: StoreState> Stored<T> {
         {
             return change(value);
         }
-        // The key holds the type's name, so another type can only be here if two types share one name. Start over.
+        // The key holds the type's name, so another type can only be here if two types share one name. Start
+        // over.
         let mut fresh = T::default();
         let result = change(&mut fresh);
         *slot = Slot::Live(Box::new(fresh));

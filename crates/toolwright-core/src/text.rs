@@ -1,4 +1,5 @@
-//! Cutting text to size without splitting characters, showing what cannot be seen, numbers and money in words.
+//! Cutting text to size without splitting characters, showing what cannot be seen, numbers and money in
+//! words.
 
 /// The longest start of `text` that is at most `bytes` long.
 pub fn head(text: &str, bytes: usize) -> &str {
@@ -17,7 +18,8 @@ pub fn clip(text: &str, bytes: usize) -> String {
     if text.len() <= bytes { text.to_owned() } else { format!("{}…", head(text, bytes)) }
 }
 
-/// The text with everything that cannot be seen, or that changes the direction of what follows, written as an escape.
+/// The text with everything that cannot be seen, or that changes the direction of what follows, written as an
+/// escape.
 ///
 /// ```
 /// assert_eq!(toolwright_core::text::visible("add\u{200b} \u{202e}x"), "add\\u{200b} \\u{202e}x");

@@ -17,7 +17,8 @@ pub struct Civil {
     pub second: i64,
 }
 
-/// Days from 1 March of the year 0 to 1970-01-01. Years begin in March here, so that the leap day is the last one.
+/// Days from 1 March of the year 0 to 1970-01-01. Years begin in March here, so that the leap day is the last
+/// one.
 const EPOCH: i64 = 719_468;
 /// Days in 400 years.
 const ERA: i64 = 146_097;
@@ -48,8 +49,8 @@ impl Civil {
         Civil::of(i64::try_from(since.as_secs()).unwrap_or(i64::MAX / 2))
     }
 
-    /// Seconds since the beginning of 1970. The fields are taken as they are; years beyond a few million are not asked
-    /// for.
+    /// Seconds since the beginning of 1970. The fields are taken as they are; years beyond a few million are
+    /// not asked for.
     pub fn seconds(self) -> i64 {
         let (year, month) =
             if self.month > 2 { (self.year, self.month - 3) } else { (self.year - 1, self.month + 9) };

@@ -23,8 +23,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Something a model can call.
 ///
-/// Most tools are written with [`#[tool]`](macro@crate::tool) or built as a [`ToolDef`](crate::ToolDef); the trait is
-/// for those that need more, such as a proxy for tools that live elsewhere.
+/// Most tools are written with [`#[tool]`](macro@crate::tool) or built as a [`ToolDef`](crate::ToolDef); the
+/// trait is for those that need more, such as a proxy for tools that live elsewhere.
 pub trait Tool: Send + Sync {
     /// What a model is told.
     fn spec(&self) -> &ToolSpec;
@@ -34,7 +34,8 @@ pub trait Tool: Send + Sync {
         &DEFAULT_POLICY
     }
 
-    /// Gets a call ready before anybody decides about it: reads the arguments by rules of the tool's own, has them
+    /// Gets a call ready before anybody decides about it: reads the arguments by rules of the tool's own, has
+    /// them
     /// [checked](Arguments::check), and says what people are told of the call. It does no I/O, and it runs again when
     /// an approver changes the arguments.
     fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
@@ -132,12 +133,12 @@ pub struct ToolSpec {
     /// Hints about the tool's effects.
     #[serde(default, skip_serializing_if = "Annotations::is_empty")]
     pub annotations: Annotations,
-    /// What a protocol says of the tool beside this, such as the icons an MCP server lists. No model is told, and the fingerprint
-    /// does without.
+    /// What a protocol says of the tool beside this, such as the icons an MCP server lists. No model is told,
+    /// and the fingerprint does without.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extras: Map<String, Value>,
-    /// Which parameters are paths of the workspace. No model is told, and neither the fingerprint nor a stored definition
-    /// has it.
+    /// Which parameters are paths of the workspace. No model is told, and neither the fingerprint nor a
+    /// stored definition has it.
     #[serde(skip)]
     pub paths: PathParameters,
 }

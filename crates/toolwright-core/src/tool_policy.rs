@@ -29,8 +29,8 @@ pub struct ToolPolicy {
     pub category: Option<Arc<str>>,
     /// True when the tool works inside a sandbox, so that the program's default policy need not ask.
     pub sandboxed: bool,
-    /// True when the tool does nothing by itself: it computes values and calls other tools, each of which is decided about
-    /// separately. The program's default policy need not ask about it.
+    /// True when the tool does nothing by itself: it computes values and calls other tools, each of which is
+    /// decided about separately. The program's default policy need not ask about it.
     pub delegates: bool,
     /// The result goes to the user as it is, and the turn ends.
     pub return_direct: bool,
@@ -57,8 +57,8 @@ pub(crate) static DEFAULT_POLICY: ToolPolicy = ToolPolicy {
 };
 
 impl ToolPolicy {
-    /// The arguments with every alias under its parameter's own name. Where the parameter itself is given too, the
-    /// alias stays, so that the schema refuses it like any name it does not know.
+    /// The arguments with every alias under its parameter's own name. Where the parameter itself is given
+    /// too, the alias stays, so that the schema refuses it like any name it does not know.
     pub fn with_real_names(&self, mut arguments: Value) -> Value {
         if let Some(map) = arguments.as_object_mut() {
             for (alias, parameter) in &self.aliases {

@@ -1,6 +1,7 @@
 //! Sets of tools: add, combine, filter, prefix, rename, find by name.
 //!
-//! A set compiles each tool's schema once. Names are unique in a set; a clash is an error that names both sides.
+//! A set compiles each tool's schema once. Names are unique in a set; a clash is an error that names both
+//! sides.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -79,8 +80,8 @@ impl Toolset {
         self.insert(name, Entry { tool, schema: Arc::new(schema), fingerprint, origin: origin.into() })
     }
 
-    /// An error when no tool can have this name. Names are what vendors and MCP accept, so that a tool offered to one model can
-    /// be offered to all.
+    /// An error when no tool can have this name. Names are what vendors and MCP accept, so that a tool
+    /// offered to one model can be offered to all.
     pub fn check_name(name: &str) -> Result<(), ToolsetError> {
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
         if name.is_empty() || name.len() > 128 || !name.chars().all(fine) {
@@ -157,8 +158,8 @@ impl Toolset {
         Ok(set)
     }
 
-    /// The same tools, with `change` asked for another one in the place of each. What a tool tells models must stay as
-    /// it is, so that nothing is compiled anew: one that tells something else is not taken.
+    /// The same tools, with `change` asked for another one in the place of each. What a tool tells models
+    /// must stay as it is, so that nothing is compiled anew: one that tells something else is not taken.
     #[must_use]
     pub fn replaced(mut self, change: impl Fn(&Entry) -> Option<Arc<dyn Tool>>) -> Self {
         for entry in Arc::make_mut(&mut self.entries).values_mut() {
@@ -174,8 +175,8 @@ impl Toolset {
         self.entries.get(name)
     }
 
-    /// The tool of that name, or an error for the model that names the nearest one. The prefixes `functions.` and
-    /// `tools.`, which some models put before every name, are taken off.
+    /// The tool of that name, or an error for the model that names the nearest one. The prefixes `functions.`
+    /// and `tools.`, which some models put before every name, are taken off.
     pub fn find(&self, name: &str) -> Result<&Entry, ToolError> {
         let bare = || name.strip_prefix("functions.").or_else(|| name.strip_prefix("tools."));
         self.entries.get(name).or_else(|| self.entries.get(bare()?)).ok_or_else(|| {
@@ -317,8 +318,8 @@ impl ToolSource for Toolset {
 
 static REGISTRY: LazyLock<RwLock<Toolset>> = LazyLock::new(RwLock::default);
 
-/// Puts a tool into the process-wide registry, for programs that want one. Nothing is offered to a model from there
-/// unless the program says so.
+/// Puts a tool into the process-wide registry, for programs that want one. Nothing is offered to a model from
+/// there unless the program says so.
 pub fn register(tool: impl Tool + 'static) -> Result<(), ToolsetError> {
     let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     let grown = registry.clone().with_from(tool, "the registry")?;

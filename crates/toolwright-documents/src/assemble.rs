@@ -41,7 +41,8 @@ impl Assembler {
         self.pages.is_empty()
     }
 
-    /// The document of the pages so far. An error after the first page becomes the place where reading stopped.
+    /// The document of the pages so far. An error after the first page becomes the place where reading
+    /// stopped.
     pub fn finish(mut self, outcome: Result<Info, DocumentError>) -> Result<Document, DocumentError> {
         let info = match outcome {
             Ok(info) => info,
@@ -256,7 +257,8 @@ fn headings(pages: &mut [Page], contents: &[OutlineEntry], body: f32) {
                 by_size().or_else(by_weight)
             }
         });
-        // Where the table of contents does not name them, large lines are still headings: the title above all.
+        // Where the table of contents does not name them, large lines are still headings: the title above
+        // all.
         let level =
             level.or_else(|| if tagged { None } else { by_size().filter(|_| style.size > body * 1.25) });
         if let Some(level) = level {

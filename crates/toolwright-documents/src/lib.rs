@@ -1,7 +1,7 @@
 //! Documents as blocks: the text, tables and figures of a file in reading order, each with its page and box.
 //!
-//! Bytes in, blocks out: nothing here opens a file or a connection. Every reader is bounded by [`ReadLimits`] and returns
-//! the pages before a failure together with the place where it stopped.
+//! Bytes in, blocks out: nothing here opens a file or a connection. Every reader is bounded by [`ReadLimits`]
+//! and returns the pages before a failure together with the place where it stopped.
 //!
 //! ```
 //! use toolwright_documents::{ReadOptions, read, render};
@@ -50,8 +50,8 @@ pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Document, DocumentE
 
 /// Reads page by page: each is given to `sink` as soon as it is ready, which may end the reading.
 ///
-/// The pages are raw: headings that only the whole document shows, running heads and hidden passages are marked by
-/// [`Assembler`].
+/// The pages are raw: headings that only the whole document shows, running heads and hidden passages are
+/// marked by [`Assembler`].
 pub fn read_pages(
     bytes: Vec<u8>,
     options: &ReadOptions,

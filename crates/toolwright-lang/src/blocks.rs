@@ -1,7 +1,7 @@
 //! Content blocks: as a flow sees those of the tools it calls, and as content again when a flow returns them.
 //!
-//! A flow sees blocks under the names llm-workers has for them: `file` is everything that is neither text nor a picture, its
-//! bytes are `base64`, its address is `url`. What llm-workers does not have keeps our names.
+//! A flow sees blocks under the names llm-workers has for them: `file` is everything that is neither text nor
+//! a picture, its bytes are `base64`, its address is `url`. What llm-workers does not have keeps our names.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -80,16 +80,16 @@ fn media_block(kind: &str, media: &Media) -> Json {
     json!({"type": kind, key: source, "mime_type": media.mime_type, "name": media.name, "detail": media.detail})
 }
 
-/// A flow's result as a tool's output. Blocks are content again, so that a model sees a picture and not its base64; who
-/// calls the flow from another finds the value as it was.
+/// A flow's result as a tool's output. Blocks are content again, so that a model sees a picture and not its
+/// base64; who calls the flow from another finds the value as it was.
 pub(crate) fn output(value: Json) -> ToolOutput {
     let Some(content) = content_of(&value) else { return ToolOutput::json(value) };
     let output = ToolOutput::blocks(content);
     if plain(&output) == value { output } else { output.with_structured(value) }
 }
 
-/// The blocks of a value that is nothing else: a list of them, a list of such lists as a loop makes it, or one that is more
-/// than text.
+/// The blocks of a value that is nothing else: a list of them, a list of such lists as a loop makes it, or
+/// one that is more than text.
 fn content_of(value: &Json) -> Option<Vec<Content>> {
     match value {
         Json::Array(items) if !items.is_empty() => {
@@ -166,9 +166,9 @@ fn media(kind: &str, members: &Map<String, Json>) -> Option<Content> {
 const MAX_KEPT: usize = 64 << 20;
 const MAX_CALLS: usize = 256;
 
-/// Pictures and the like of called tools whose value is not made of blocks: the flow's expressions do not see them, and
-/// they travel along when the flow returns the value as it came. A number or a truth value is like any other that is equal to
-/// it, so it is the one that came only when nothing was done after the call.
+/// Pictures and the like of called tools whose value is not made of blocks: the flow's expressions do not see
+/// them, and they travel along when the flow returns the value as it came. A number or a truth value is like
+/// any other that is equal to it, so it is the one that came only when nothing was done after the call.
 #[derive(Default)]
 pub(crate) struct Beside(OnceLock<Arc<Mutex<Kept>>>);
 
@@ -183,7 +183,8 @@ struct Kept {
 struct Pictured {
     value: Value,
     blocks: Vec<Content>,
-    /// How many statements the flow had left after the call; none when a script made it, whose steps are not counted.
+    /// How many statements the flow had left after the call; none when a script made it, whose steps are not
+    /// counted.
     left: Option<u64>,
 }
 
@@ -209,7 +210,8 @@ impl Beside {
         Keeper(self.0.get_or_init(Arc::default).clone())
     }
 
-    /// Keeps what is beside the value of an output, if anything is. `left` is how many statements the flow has left.
+    /// Keeps what is beside the value of an output, if anything is. `left` is how many statements the flow
+    /// has left.
     #[inline]
     pub(crate) fn keep(&self, value: &Value, output: &mut ToolOutput, left: u64) {
         if output.structured.is_some() && output.content.iter().any(is_more) {

@@ -1,8 +1,9 @@
-//! From a file's tree to tools: definitions are read, imports found, flows compiled, in the order of the file.
+//! From a file's tree to tools: definitions are read, imports found, flows compiled, in the order of the
+//! file.
 //!
-//! A flow can call the tools above it and its own local ones, nothing else; so every name is resolved here, once, and
-//! no cycle can be written. Statements are compiled in `statements`, tools from elsewhere are found in `imports`, and lists
-//! that name tools are read in `references`.
+//! A flow can call the tools above it and its own local ones, nothing else; so every name is resolved here,
+//! once, and no cycle can be written. Statements are compiled in `statements`, tools from elsewhere are found
+//! in `imports`, and lists that name tools are read in `references`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -123,7 +124,8 @@ impl<'b> Builder<'b> {
         }
     }
 
-    /// Makes the tools of a list of definitions. `outer` is what they can call; `None` means each other, in order.
+    /// Makes the tools of a list of definitions. `outer` is what they can call; `None` means each other, in
+    /// order.
     pub(crate) fn definitions(
         &mut self,
         nodes: &[Node],

@@ -3,8 +3,8 @@
 use md5::{Digest as _, Md5};
 use toolwright_expr::Value;
 
-/// The key of a value in the cache of llm-workers: the MD5 of its leaves as text, the keys of dicts in order among
-/// them. It tells values apart that were never made to look alike; it is no signature.
+/// The key of a value in the cache of llm-workers: the MD5 of its leaves as text, the keys of dicts in order
+/// among them. It tells values apart that were never made to look alike; it is no signature.
 ///
 /// ```
 /// use toolwright_expr::Value;

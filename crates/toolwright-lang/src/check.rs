@@ -1,7 +1,8 @@
 //! What can be known before running.
 //!
-//! Loading already found everything that keeps a file from being used. Here are the parts that would only fail, or only
-//! surprise, when they run: names nobody defines, arguments the callee will refuse, branches that are never taken.
+//! Loading already found everything that keeps a file from being used. Here are the parts that would only
+//! fail, or only surprise, when they run: names nobody defines, arguments the callee will refuse, branches
+//! that are never taken.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -164,7 +165,8 @@ impl Checker<'_> {
         known.names.retain(|name| !groups.contains(name));
     }
 
-    /// Names that a script reads and nobody defines: no variable, no tool, no built-in, and not the script itself.
+    /// Names that a script reads and nobody defines: no variable, no tool, no built-in, and not the script
+    /// itself.
     fn script(&mut self, step: &ScriptStep, known: &Known) {
         let assigned = step.script.assigned();
         let tools: Vec<&str> = step.tools.iter().map(|tool| &*tool.name).collect();
@@ -187,7 +189,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The names of a call's arguments in a script, and those that are constants; what the others are is known when it runs.
+    /// The names of a call's arguments in a script, and those that are constants; what the others are is
+    /// known when it runs.
     fn script_call(&mut self, call: &ScriptCall, tool: &Callee, step: &ScriptStep) {
         let Some(entry) = tool.called.get(&tool.name) else { return };
         let spec = entry.tool.spec();
@@ -249,8 +252,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a name that is not known. `at` is where it stands in the text, which is given with its place; `tools` are
-    /// those that can be called there.
+    /// Reports a name that is not known. `at` is where it stands in the text, which is given with its place;
+    /// `tools` are those that can be called there.
     fn name(&mut self, name: &str, at: Span, text: (&str, Place), known: &Known, tools: &[&str]) {
         if self.is_known(name, known) {
             return;
@@ -355,7 +358,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The kind of a template that is one name: a parameter of the flow that nothing overwrites, or a shared value.
+    /// The kind of a template that is one name: a parameter of the flow that nothing overwrites, or a shared
+    /// value.
     fn known_kind<'d>(&self, document: &'d Document, known: &Known) -> Option<(&'d str, Kind)> {
         let Document::Template(snippet) = document else { return None };
         let name = snippet.source.trim().strip_prefix("${")?.strip_suffix('}')?.trim();
@@ -424,7 +428,8 @@ fn misfit(
 /// The names that callers may lend to each flow: all they define, and all that is lent to them.
 fn lenders(flows: &[FlowInfo]) -> HashMap<usize, BTreeSet<Arc<str>>> {
     let mut lent: HashMap<usize, BTreeSet<Arc<str>>> = HashMap::new();
-    // A flow calls only flows made before it, or its own local ones, which come after it; two rounds settle both.
+    // A flow calls only flows made before it, or its own local ones, which come after it; two rounds settle
+    // both.
     for _ in 0..2 {
         for index in (0..flows.len()).rev() {
             let Some(flow) = flows.get(index) else { continue };

@@ -1,7 +1,7 @@
 //! The `cli` section: a flow that runs once for each input, or once for all of them.
 //!
-//! It is a tool like any other, called [`CLI_TOOL`], so that its calls take the runtime's one path; variables stored
-//! for one input are there for the next.
+//! It is a tool like any other, called [`CLI_TOOL`], so that its calls take the runtime's one path; variables
+//! stored for one input are there for the next.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -162,7 +162,8 @@ impl Tool for CliTool {
             let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await;
             let value = value.map_err(|error| failed(context, error))?;
             *lock() = frame.variables;
-            // The text a person reads travels in the structured value: a record bounds content, not the program.
+            // The text a person reads travels in the structured value: a record bounds content, not the
+            // program.
             let json = crate::json::from_value(&value, &flow.limits);
             let json =
                 json.map_err(|error| failed(context, crate::error::stays(error, self.cli.body.end())))?;

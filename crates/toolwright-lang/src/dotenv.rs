@@ -1,4 +1,5 @@
-//! `.env` files, read as python-dotenv reads them: quotes over several lines, escapes, comments, `${NAME:-default}`.
+//! `.env` files, read as python-dotenv reads them: quotes over several lines, escapes, comments,
+//! `${NAME:-default}`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,8 @@ pub fn find_dotenv(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().map(|folder| folder.join(".env")).find(|file| file.is_file())
 }
 
-/// The variables of a `.env` file's text. `set` tells what is set already: `${NAME}` in a value is that, else what the
-/// file says above. A line that cannot be read is left out.
+/// The variables of a `.env` file's text. `set` tells what is set already: `${NAME}` in a value is that, else
+/// what the file says above. A line that cannot be read is left out.
 ///
 /// ```
 /// let text = "# keys\nexport A=1\nB='two words' # note\nC=\"x\\ny\"\nD=${A}${E:-0}\n";

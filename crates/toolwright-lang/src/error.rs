@@ -128,7 +128,8 @@ impl Catch {
         catch
     }
 
-    /// The name that was meant by one that no error has, where there is one like it. Tools from elsewhere may have their own.
+    /// The name that was meant by one that no error has, where there is one like it. Tools from elsewhere may
+    /// have their own.
     pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
         let kinds = ErrorKind::ALL.into_iter();
         let known = kinds.flat_map(|kind| [kind.as_str(), class_of_kind(kind)]);
@@ -238,7 +239,8 @@ fn kind_of(error: &toolwright_expr::Error) -> ErrorKind {
     }
 }
 
-/// An error of a called tool, with the place of the call. What others keep beside their errors stays as it is.
+/// An error of a called tool, with the place of the call. What others keep beside their errors stays as it
+/// is.
 pub(crate) fn called(error: ToolError, place: String) -> ToolError {
     let raised = match raised(&error) {
         Some(old) if old.place.is_none() => Raised { place: Some(place), ..old.clone() },

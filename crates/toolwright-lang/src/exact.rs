@@ -1,5 +1,5 @@
-//! Tools from elsewhere as flows call them. A model that writes 5 where text is wanted means the text; a flow that
-//! computes 5 has made a mistake, and is told so, as llm-workers tells it.
+//! Tools from elsewhere as flows call them. A model that writes 5 where text is wanted means the text; a flow
+//! that computes 5 has made a mistake, and is told so, as llm-workers tells it.
 
 use std::sync::Arc;
 

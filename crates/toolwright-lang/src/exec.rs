@@ -1,7 +1,7 @@
 //! Running a flow: variables, scopes, budgets, and the statements one after the other.
 //!
-//! Statements that call nothing run on the spot, without futures and without events; the others are awaited. A flow
-//! stops between statements, and inside expressions, when its call is cancelled or its time is up.
+//! Statements that call nothing run on the spot, without futures and without events; the others are awaited.
+//! A flow stops between statements, and inside expressions, when its call is cancelled or its time is up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +54,8 @@ pub(crate) struct Flow<'f> {
     bytes: AtomicU64,
 }
 
-/// The variables of one tool call: inputs and what `store_as` kept. A parallel loop gives each element one of its own.
+/// The variables of one tool call: inputs and what `store_as` kept. A parallel loop gives each element one of
+/// its own.
 #[derive(Default)]
 pub(crate) struct Frame<'o> {
     pub(crate) variables: Vec<(Arc<str>, Value)>,
@@ -314,8 +315,8 @@ impl<'f> Flow<'f> {
         Ok(())
     }
 
-    /// Whether this flow has had the thread for long and should let others have it. `seen` is the count at the last
-    /// time.
+    /// Whether this flow has had the thread for long and should let others have it. `seen` is the count at
+    /// the last time.
     #[inline]
     pub(crate) fn had_its_turn(&self, seen: &mut u64) -> bool {
         let left = self.statements.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The shapes of a tool file: which keys stand where, what they hold, and what they are for.
 //!
-//! These tables are the one definition of the format. The loader checks files against them, the JSON Schema for editors
-//! and the reference page are written from them. What the values mean is decided in `build`.
+//! These tables are the one definition of the format. The loader checks files against them, the JSON Schema
+//! for editors and the reference page are written from them. What the values mean is decided in `build`.
 
 use crate::shape::{Key, Kind, Shape, Unknown, optional, required, strict};
 

@@ -201,7 +201,8 @@ impl Include for Loader {
     }
 }
 
-/// Why a file cannot be used: what is wrong, what to do about it, and at which byte of the text that could be read.
+/// Why a file cannot be used: what is wrong, what to do about it, and at which byte of the text that could be
+/// read.
 struct Unreadable {
     problem: String,
     hint: Option<&'static str>,
@@ -232,8 +233,8 @@ fn read_text(path: &Path) -> Result<String, Unreadable> {
     })
 }
 
-/// Reads a file that nobody wrote to meanwhile. One that is replaced as a whole is the old one or the new one; one that is
-/// written in place is read again.
+/// Reads a file that nobody wrote to meanwhile. One that is replaced as a whole is the old one or the new
+/// one; one that is written in place is read again.
 fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
     for _ in 0..READS {
         let mut file = std::fs::File::open(path).map_err(|error| io_problem(&error))?;

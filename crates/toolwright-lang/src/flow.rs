@@ -156,8 +156,8 @@ pub(crate) struct ImportedTool {
 }
 
 impl ImportedTool {
-    /// The tool as the file says; a hint of the file stands in place of the tool's own, but for `true`, which only asks
-    /// for one.
+    /// The tool as the file says; a hint of the file stands in place of the tool's own, but for `true`, which
+    /// only asks for one.
     pub(crate) fn new(tool: Arc<dyn Tool>, spec: ToolSpec, policy: ToolPolicy, hint: Option<Hint>) -> Self {
         ImportedTool { tool, spec, policy, hint, texts: Vec::new() }
     }

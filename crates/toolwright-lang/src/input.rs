@@ -1,7 +1,8 @@
 //! The parameters of a flow: type words, the JSON Schema a model is told, and the reading of arguments.
 //!
-//! Arguments are read the way llm-workers reads them (pydantic's lax mode): `"5"`, `5.0` and `true` are integers,
-//! `"yes"` is a boolean, a number is fine where text is wanted. Nothing is lost on the way: 5.5 is no integer.
+//! Arguments are read the way llm-workers reads them (pydantic's lax mode): `"5"`, `5.0` and `true` are
+//! integers, `"yes"` is a boolean, a number is fine where text is wanted. Nothing is lost on the way: 5.5 is
+//! no integer.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub(crate) enum Type {
     Boolean,
     Any,
     List(Option<Box<Type>>),
-    /// The types of keys and of values. Keys are text on their way, as arguments are JSON; a flow sees them as their type.
+    /// The types of keys and of values. Keys are text on their way, as arguments are JSON; a flow sees them
+    /// as their type.
     Dict(Option<Box<(Type, Type)>>),
     Literal(Vec<String>),
 }
@@ -117,7 +119,8 @@ impl Type {
         }
     }
 
-    /// Whether values of the type cannot smuggle a program into another one: numbers, and texts the file itself lists.
+    /// Whether values of the type cannot smuggle a program into another one: numbers, and texts the file
+    /// itself lists.
     pub(crate) fn holds_no_code(&self) -> bool {
         matches!(self, Type::Integer | Type::Number | Type::Boolean | Type::Literal(_))
     }

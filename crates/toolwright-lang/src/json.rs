@@ -1,10 +1,12 @@
-//! Values on their way out of a flow. Tools speak JSON; what JSON lacks leaves as text, as llm-workers prints it.
+//! Values on their way out of a flow. Tools speak JSON; what JSON lacks leaves as text, as llm-workers prints
+//! it.
 
 use serde_json::Value as Json;
 use toolwright_expr::{Error, EvalLimits, Value};
 
-/// The value as JSON. Tuples, sets and iterators become lists, structs objects; NaN, bytes, functions and large integers text.
-/// An iterator is used up by it; `limits` are for all of them together, as for one expression.
+/// The value as JSON. Tuples, sets and iterators become lists, structs objects; NaN, bytes, functions and
+/// large integers text. An iterator is used up by it; `limits` are for all of them together, as for one
+/// expression.
 pub(crate) fn from_value(value: &Value, limits: &EvalLimits) -> Result<Json, Error> {
     Ok(match value {
         Value::None => Json::Null,

@@ -1,4 +1,5 @@
-//! Kinds of JSON values, as far as they are known before anything runs: what a name holds, and what a parameter takes.
+//! Kinds of JSON values, as far as they are known before anything runs: what a name holds, and what a
+//! parameter takes.
 
 use serde_json::Value as Json;
 use toolwright_expr::{Piece, Value};
@@ -33,7 +34,8 @@ pub(crate) fn of_value(value: &Value) -> Option<Kind> {
     }
 }
 
-/// What a parameter wants, in words, when it cannot take a value of that kind. `lax`: a number may stand for text.
+/// What a parameter wants, in words, when it cannot take a value of that kind. `lax`: a number may stand for
+/// text.
 pub(crate) fn refused(given: Kind, schema: &Json, lax: bool) -> Option<&'static str> {
     let wanted: Vec<&str> = match schema.get("type")? {
         Json::String(kind) => vec![kind],
@@ -50,7 +52,8 @@ pub(crate) fn refused(given: Kind, schema: &Json, lax: bool) -> Option<&'static 
     (!wanted.iter().any(|kind| takes(kind))).then(|| word(first))
 }
 
-/// What a parameter wants, in words, when it is a number and the text around the code of a template holds what no number has.
+/// What a parameter wants, in words, when it is a number and the text around the code of a template holds
+/// what no number has.
 pub(crate) fn no_number(document: &Document, schema: &Json) -> Option<&'static str> {
     let Document::Template(snippet) = document else { return None };
     let kind = schema.get("type").and_then(Json::as_str)?;

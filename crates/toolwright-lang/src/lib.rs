@@ -1,10 +1,11 @@
 //! YAML tool files: flows of calls, expressions, branches and loops that load as ordinary tools.
 //!
-//! A file holds shared data, tools made of statements, and the sections of the chat and batch programs. It becomes tools in
-//! three steps: [`SourceFile::parse`] reads it with everything it includes, [`SourceFile::bind`] evaluates what depends on
-//! variables, and [`BoundFile::compile`] makes a [`Toolset`](toolwright_core::Toolset), with the tools of the MCP servers
-//! that the program has connected in between. [`load`] does all three. From there on a flow is a tool like any other,
-//! called by the runtime's one path.
+//! A file holds shared data, tools made of statements, and the sections of the chat and batch programs. It
+//! becomes tools in three steps: [`SourceFile::parse`] reads it with everything it includes,
+//! [`SourceFile::bind`] evaluates what depends on variables, and [`BoundFile::compile`] makes a
+//! [`Toolset`](toolwright_core::Toolset), with the tools of the MCP servers that the program has connected in
+//! between. [`load`] does all three. From there on a flow is a tool like any other, called by the runtime's
+//! one path.
 //!
 //! ```
 //! use serde_json::json;

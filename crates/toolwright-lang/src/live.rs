@@ -107,8 +107,9 @@ pub(crate) struct LiveServer {
     pub(crate) tools: Toolset,
 }
 
-/// Tools of a file as they are now: what its servers no longer offer is not among them, and what they offer anew is, where a
-/// whole server is imported. What the file itself calls stays what it was when the file was loaded.
+/// Tools of a file as they are now: what its servers no longer offer is not among them, and what they offer
+/// anew is, where a whole server is imported. What the file itself calls stays what it was when the file was
+/// loaded.
 pub struct CurrentTools {
     /// As they were when the file was loaded.
     loaded: Toolset,

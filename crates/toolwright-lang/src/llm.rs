@@ -146,8 +146,8 @@ impl ExtractJson {
     }
 }
 
-/// The contents of the blocks fenced with three backticks and `json` at the start of a line. A block's closing line
-/// ends it for good, so a block that follows on the very next line does not count.
+/// The contents of the blocks fenced with three backticks and `json` at the start of a line. A block's
+/// closing line ends it for good, so a block that follows on the very next line does not count.
 fn json_blocks(text: &str) -> Vec<&str> {
     const OPEN: &str = "```json";
     const CLOSE: &str = "\n```";
@@ -169,7 +169,8 @@ fn json_blocks(text: &str) -> Vec<&str> {
     blocks
 }
 
-/// The content that begins after the blank rest of the opening line, and where the text goes on after the closing line.
+/// The content that begins after the blank rest of the opening line, and where the text goes on after the
+/// closing line.
 fn block<'t>(text: &'t str, after: usize, close: &str) -> Option<(&'t str, usize)> {
     let rest = text.get(after..)?;
     let blank = rest.len() - rest.trim_start().len();

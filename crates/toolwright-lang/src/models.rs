@@ -1,4 +1,5 @@
-//! The `models` section: what the names of models in a file stand for. Reaching them is the program's business.
+//! The `models` section: what the names of models in a file stand for. Reaching them is the program's
+//! business.
 
 use indexmap::IndexMap;
 
@@ -6,8 +7,8 @@ use crate::build::text;
 use crate::diag::Problems;
 use crate::yaml::{Data, Node};
 
-/// Names of models, with what the program is asked for: the `vendor/model` a name stands for, or the name itself when
-/// the file says more about it than that, which is for the program to read.
+/// Names of models, with what the program is asked for: the `vendor/model` a name stands for, or the name
+/// itself when the file says more about it than that, which is for the program to read.
 pub(crate) fn read(problems: &mut Problems, root: &Node) -> IndexMap<String, String> {
     let mut models = IndexMap::new();
     match root.get("models").map(|node| (node, &node.data)) {

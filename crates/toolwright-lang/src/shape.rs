@@ -107,8 +107,9 @@ pub(crate) const fn strict(name: &'static str, about: &'static str, keys: &'stat
     Shape { name, about, keys, unknown: Unknown::Error }
 }
 
-/// Checks a node against a shape: it is a map, its keys are known, the required ones are there, and simple values are of
-/// the right kind. Bodies, definitions and the like are checked where they are built. False when the node is no map.
+/// Checks a node against a shape: it is a map, its keys are known, the required ones are there, and simple
+/// values are of the right kind. Bodies, definitions and the like are checked where they are built. False
+/// when the node is no map.
 pub(crate) fn check(problems: &mut Problems, node: &Node, shape: &Shape) -> bool {
     let Data::Map(entries) = &node.data else {
         if !matches!(node.data, Data::Bad) {

@@ -1,5 +1,5 @@
-//! Slips of the pen that load and run, and do something else than was meant: another language's braces and words, a name
-//! where its value was wanted, a variable that was never declared.
+//! Slips of the pen that load and run, and do something else than was meant: another language's braces and
+//! words, a name where its value was wanted, a variable that was never declared.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// How far a name is looked for behind a brace.
 const LONGEST_NAME: usize = 100;
 
-/// The slips of one statement, those of the bodies inside left out. `harmless`: names whose values hold no code of another
-/// language, as numbers do.
+/// The slips of one statement, those of the bodies inside left out. `harmless`: names whose values hold no
+/// code of another language, as numbers do.
 pub(crate) fn of_step(
     statement: &Statement,
     names: &BTreeSet<Arc<str>>,

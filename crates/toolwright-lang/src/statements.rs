@@ -26,8 +26,8 @@ const MAX_PATTERN: usize = 8 * 1024;
 const MAX_REGEX: usize = 1024 * 1024;
 
 impl Builder<'_> {
-    /// Compiles a statement or a list of them. What has a problem is reported and stands there as broken: whoever asked
-    /// looks at the problems before the body is run.
+    /// Compiles a statement or a list of them. What has a problem is reported and stands there as broken:
+    /// whoever asked looks at the problems before the body is run.
     pub(crate) fn body(&mut self, node: &Node, visible: Visible<'_>) -> Body {
         match &node.data {
             Data::Map(_) => Body::One(Box::new(self.statement(node, visible))),
@@ -72,8 +72,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A step with a problem is there all the same, as far as it can be, so that one run shows them all: a flow that has one is never
-    /// run.
+    /// A step with a problem is there all the same, as far as it can be, so that one run shows them all: a
+    /// flow that has one is never run.
     fn step(&mut self, node: &Node, shape: &'static Shape, visible: Visible<'_>) -> Step {
         let before = self.problems.errors();
         shape::check(self.problems, node, shape);

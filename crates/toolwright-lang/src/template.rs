@@ -27,8 +27,8 @@ impl Snippet {
         Snippet::read(problems, node).filter(|snippet| !snippet.broken)
     }
 
-    /// Compiles what there is in a text node, for bodies: they are checked also when they have problems, which have been reported. `None`
-    /// when it is no text.
+    /// Compiles what there is in a text node, for bodies: they are checked also when they have problems,
+    /// which have been reported. `None` when it is no text.
     pub(crate) fn read(problems: &mut Problems, node: &Node) -> Option<Snippet> {
         let source = node.text()?.clone();
         let (template, errors) = match Template::compile(&source) {
@@ -64,8 +64,8 @@ pub(crate) fn report(problems: &mut Problems, node: &Node, text: &str, error: &t
     problems.add(Severity::Error, place, error.message().to_owned(), hint);
 }
 
-/// Reports that a text which holds for the whole file cannot be evaluated: all names nobody defines, or the error. `later` are names that
-/// are defined, but below it.
+/// Reports that a text which holds for the whole file cannot be evaluated: all names nobody defines, or the
+/// error. `later` are names that are defined, but below it.
 pub(crate) fn report_names(
     problems: &mut Problems,
     snippet: &Snippet,
@@ -114,8 +114,8 @@ pub(crate) enum Document {
 }
 
 impl Document {
-    /// Compiles a node. A text that does not compile is reported, and what compiles of it stands in its place: whoever asked
-    /// looks at the problems before using the document.
+    /// Compiles a node. A text that does not compile is reported, and what compiles of it stands in its
+    /// place: whoever asked looks at the problems before using the document.
     pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Document {
         match &node.data {
             // Nearly all texts are plain: no place is kept for them.
@@ -276,7 +276,8 @@ static DICT: LazyLock<Program> = LazyLock::new(|| constant("dict(x)"));
 static LIST: LazyLock<Program> = LazyLock::new(|| constant("list(x)"));
 static BOOL: LazyLock<Program> = LazyLock::new(|| constant("bool(x)"));
 static INT: LazyLock<Program> = LazyLock::new(|| constant("int(x)"));
-/// Structs, functions, exceptions and complex numbers are single values; views, iterators and generators are not.
+/// Structs, functions, exceptions and complex numbers are single values; views, iterators and generators are
+/// not.
 static WALKS: LazyLock<Program> = LazyLock::new(|| {
     constant("not isinstance(x, (struct, complex, slice, BaseException)) and not callable(x)")
 });

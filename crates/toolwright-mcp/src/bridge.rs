@@ -262,8 +262,8 @@ fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
     }
 }
 
-/// Moves a structured result that no schema asks for into the text, where there are pictures or files beside it: some
-/// clients give their model the structured result alone, and the rest would be lost.
+/// Moves a structured result that no schema asks for into the text, where there are pictures or files beside
+/// it: some clients give their model the structured result alone, and the rest would be lost.
 pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
     let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
     if spec.output_schema.is_some() || result.content.iter().all(is_text) {

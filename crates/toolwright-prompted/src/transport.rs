@@ -304,7 +304,8 @@ pub fn from_messages_api(stop_reason: &str, stop_sequence: Option<&str>, texts: 
 /// Completes prompts with any model.
 ///
 /// The original lets the model go on from text that is put into its mouth. Models of today refuse that, so
-/// results are sent in the user's turn instead, unless [`prefill`](Self::prefill) says that this model takes it.
+/// results are sent in the user's turn instead, unless [`prefill`](Self::prefill) says that this model takes
+/// it.
 #[derive(Clone)]
 pub struct ModelCompleter {
     model: Arc<dyn Model>,

@@ -1,8 +1,8 @@
 //! The calls of one assistant message.
 //!
-//! They are cut into stages: a run of parallel tools is one stage, whose calls run at the same time; any other call is
-//! a stage of its own, and a barrier. Results come back in the order of the calls. One failing call stops no other; a
-//! fatal error cancels the rest of its stage, and the stages after it do not begin.
+//! They are cut into stages: a run of parallel tools is one stage, whose calls run at the same time; any
+//! other call is a stage of its own, and a barrier. Results come back in the order of the calls. One failing
+//! call stops no other; a fatal error cancels the rest of its stage, and the stages after it do not begin.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,8 @@ use crate::call::{ExternalCall, run_external, to_real_names};
 use crate::guard;
 use crate::run::RunFrame;
 
-/// The results of a batch, each in the place of its call. Whoever stops waiting still finds here what was done.
+/// The results of a batch, each in the place of its call. Whoever stops waiting still finds here what was
+/// done.
 #[derive(Clone, Default)]
 pub(crate) struct Results(Arc<Mutex<BTreeMap<usize, ToolResult>>>);
 
@@ -119,8 +120,9 @@ async fn run_stage(
     stage: Vec<ToolCall>,
     cancel: &CancelToken,
 ) -> Result<(), ToolError> {
-    // Each call has a task of its own, so that one which computes does not hold up the others; only so many at a time,
-    // since each may hold a sandbox. Dropping the set, as when the caller is cancelled, stops them all.
+    // Each call has a task of its own, so that one which computes does not hold up the others; only so many
+    // at a time, since each may hold a sandbox. Dropping the set, as when the caller is cancelled, stops them
+    // all.
     let mut tasks = tokio::task::JoinSet::new();
     let mut waiting = stage.into_iter().enumerate();
     let mut fatal = None;

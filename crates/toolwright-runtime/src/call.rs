@@ -25,7 +25,8 @@ pub(crate) struct ExternalCall<'a> {
 }
 
 impl<'a> ExternalCall<'a> {
-    /// A call of the run's own model; one of an agent is on behalf of the same as the call that the agent answers.
+    /// A call of the run's own model; one of an agent is on behalf of the same as the call that the agent
+    /// answers.
     pub(crate) fn of_model(run: &RunFrame, cancel: &'a CancelToken) -> Self {
         match run.answered_call().cloned() {
             Some(AnsweredCall { requester, listener, .. }) => ExternalCall { cancel, requester, listener },
@@ -120,8 +121,8 @@ pub(crate) async fn run_nested(
     outcome
 }
 
-/// The tools there are, and the one that a call names. It is looked up before the record is opened, because the record of
-/// a call is bounded as its tool says.
+/// The tools there are, and the one that a call names. It is looked up before the record is opened, because
+/// the record of a call is bounded as its tool says.
 struct Lookup<'a> {
     tools: &'a Toolset,
     found: Result<&'a Entry, ToolError>,
@@ -203,8 +204,8 @@ async fn attempt(
     if policy.confidential { in_confidence(outcome) } else { outcome }
 }
 
-/// Marks what a confidential tool returned or said, wherever it goes from here. What was wrong with the call itself is
-/// nobody's secret, and does not come here.
+/// Marks what a confidential tool returned or said, wherever it goes from here. What was wrong with the call
+/// itself is nobody's secret, and does not come here.
 fn in_confidence(outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
     match outcome {
         Ok(output) => Ok(ToolOutput { confidential: true, ..output }),
@@ -212,7 +213,8 @@ fn in_confidence(outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, T
     }
 }
 
-/// Gives a call the name of the tool it is for, so that rules about the tool hold however a model wrote the name.
+/// Gives a call the name of the tool it is for, so that rules about the tool hold however a model wrote the
+/// name.
 fn to_real_name(entry: &Entry, call: &mut ToolCall) {
     let name = &entry.tool.spec().name;
     if call.name != *name {

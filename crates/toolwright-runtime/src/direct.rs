@@ -1,8 +1,8 @@
 //! Results that go to the user as they are.
 //!
-//! A tool whose policy says `return_direct` ends the turn: its result becomes an answer of its own, and the model is
-//! only told that there was one. So does any result that is `confidential`; that one no model is shown afterwards either:
-//! every request to a model goes through [`masked`].
+//! A tool whose policy says `return_direct` ends the turn: its result becomes an answer of its own, and the
+//! model is only told that there was one. So does any result that is `confidential`; that one no model is
+//! shown afterwards either: every request to a model goes through [`masked`].
 
 use toolwright_core::{AssistantMessage, CONFIDENTIAL, Content, Message, ToolResult, Toolset};
 
@@ -15,8 +15,8 @@ pub(crate) fn is_direct(tools: &Toolset, name: &str) -> bool {
     policy.is_ok_and(|policy| policy.return_direct || policy.confidential)
 }
 
-/// The answer made of results that go to the user, which are then taken out of what the model reads; `None` when there
-/// are none. Calls that failed stay as they are: the model may mend them.
+/// The answer made of results that go to the user, which are then taken out of what the model reads; `None`
+/// when there are none. Calls that failed stay as they are: the model may mend them.
 pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Message> {
     let mut texts = Vec::new();
     let mut blocks = Vec::new();

@@ -1,7 +1,7 @@
 //! What of a conversation a model is sent.
 //!
-//! The conversation itself is never changed: confidential answers are masked, old results are rewritten by their tools, and
-//! when all of it no longer fits, the middle is left out.
+//! The conversation itself is never changed: confidential answers are masked, old results are rewritten by
+//! their tools, and when all of it no longer fits, the middle is left out.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use crate::{direct, guard};
 /// What is left when the middle of a conversation is left out, of the messages after the first question.
 const KEPT: f64 = 0.5;
 
-/// The messages as the model is sent them; `left_out` is the part that no longer fits. A fatal error when a tool's code for
-/// that panics.
+/// The messages as the model is sent them; `left_out` is the part that no longer fits. A fatal error when a
+/// tool's code for that panics.
 pub(crate) fn for_model<'a>(
     messages: &'a [Message],
     tools: &Toolset,
@@ -38,8 +38,8 @@ pub(crate) fn for_model<'a>(
     Ok(sent)
 }
 
-/// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how many of its own
-/// there are.
+/// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how
+/// many of its own there are.
 fn rewrite(messages: &mut [Message], rewriters: &[(&str, &dyn RewriteResults)]) {
     for (name, rewriter) in rewriters {
         let own = messages.iter_mut().filter_map(|message| match message {
@@ -54,9 +54,9 @@ fn rewrite(messages: &mut [Message], rewriters: &[(&str, &dyn RewriteResults)]) 
     }
 }
 
-/// Which messages to leave out, after those already left out, so that a conversation gets shorter: the middle. The
-/// instructions, the first question and the latest messages stay; a result never stays without its call. Empty when
-/// nothing more can go.
+/// Which messages to leave out, after those already left out, so that a conversation gets shorter: the
+/// middle. The instructions, the first question and the latest messages stay; a result never stays without
+/// its call. Empty when nothing more can go.
 pub(crate) fn middle(messages: &[Message], left_out: &Range<usize>) -> Range<usize> {
     let question = messages.iter().position(|message| matches!(message, Message::User { .. }));
     let head = question.map_or(0, |at| at + 1);

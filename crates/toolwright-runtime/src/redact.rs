@@ -1,9 +1,9 @@
 //! Keeping secrets out of everything that is written down.
 //!
-//! Two ways find them: known values wherever they stand (also in base64, in hexadecimal digits, with the escapes of JSON
-//! and of addresses, and wrapped over several lines), and values under names that mean a secret, such as `password` or
-//! `Authorization`. Of an event only what models, tools and people said is looked
-//! at: the frame by which it is read again stays as it is.
+//! Two ways find them: known values wherever they stand (also in base64, in hexadecimal digits, with the
+//! escapes of JSON and of addresses, and wrapped over several lines), and values under names that mean a
+//! secret, such as `password` or `Authorization`. Of an event only what models, tools and people said is
+//! looked at: the frame by which it is read again stays as it is.
 
 mod view;
 
@@ -57,7 +57,8 @@ impl std::fmt::Debug for Known {
 }
 
 impl Known {
-    /// Finds secrets in a text and in its joined lines; `back` says where in the original a place of the text is.
+    /// Finds secrets in a text and in its joined lines; `back` says where in the original a place of the text
+    /// is.
     fn look(&self, text: &str, back: &dyn Fn(Range<usize>) -> Range<usize>, found: &mut Vec<Range<usize>>) {
         found.extend(self.search.find_iter(text).map(|hit| back(self.whole(text, &hit))));
         if let Some(view) = View::of_lines(text) {
@@ -82,7 +83,8 @@ struct Form {
 }
 
 impl Redactor {
-    /// Values of fewer bytes are not looked for: they stand in other texts by chance, which would not be readable any more.
+    /// Values of fewer bytes are not looked for: they stand in other texts by chance, which would not be
+    /// readable any more.
     pub const SHORTEST: usize = 6;
 
     /// Looks for these values, besides secret names; not for those shorter than [`SHORTEST`](Self::SHORTEST).
@@ -291,8 +293,8 @@ impl Redactor {
     }
 }
 
-/// What the base64 of a text that holds the secret has for it: one form for each of the three places it can begin at, in
-/// both alphabets, without the characters that also depend on what stands beside it.
+/// What the base64 of a text that holds the secret has for it: one form for each of the three places it can
+/// begin at, in both alphabets, without the characters that also depend on what stands beside it.
 fn inside_base64(secret: &str) -> impl Iterator<Item = String> {
     use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
     let inner = |before: usize, engine: &base64::engine::GeneralPurpose, secret: &str| {
@@ -317,7 +319,8 @@ fn with_beside(text: &str, range: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Text that holds pieces of JSON, as arguments that were cut off do: `"password": "..."` hides its value there too.
+/// Text that holds pieces of JSON, as arguments that were cut off do: `"password": "..."` hides its value
+/// there too.
 fn redact_pairs(text: &str) -> String {
     static PAIR: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#""([A-Za-z0-9_. -]{1,64})"(\s*:\s*)"((?:[^"\\]|\\.)*)"?"#).ok());
@@ -333,7 +336,8 @@ fn redact_pairs(text: &str) -> String {
     replaced.into_owned()
 }
 
-/// True for names such as `api_key`, `Authorization`, `DB_PASSWORD`; false for `max_tokens` and `context_key`.
+/// True for names such as `api_key`, `Authorization`, `DB_PASSWORD`; false for `max_tokens` and
+/// `context_key`.
 pub fn is_secret_name(name: &str) -> bool {
     const ENDINGS: &[&str] = &[
         "apikey",

@@ -1,7 +1,8 @@
 //! Bounding what goes back to a model.
 //!
-//! Text over the limit keeps its first and last halves, with a note between them. Several blocks share the limit:
-//! small ones stay whole and large ones give way. Media are bounded apart, because a picture cut in half is nothing.
+//! Text over the limit keeps its first and last halves, with a note between them. Several blocks share the
+//! limit: small ones stay whole and large ones give way. Media are bounded apart, because a picture cut in
+//! half is nothing.
 
 use toolwright_core::{Content, ToolCall, ToolError, ToolOutput, ToolResult, Truncation, json_size, text};
 

@@ -17,7 +17,8 @@ const FIRST: usize = 4 * 1024;
 /// The latest bytes go round in here; one read never reaches into the last `KEPT_END` of them.
 const RING: usize = KEPT_END + CHUNK;
 
-/// Collects one stream. The default keeps nothing but the ends; it is the placeholder of a capture that was lent out.
+/// Collects one stream. The default keeps nothing but the ends; it is the placeholder of a capture that was
+/// lent out.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
     limit: usize,

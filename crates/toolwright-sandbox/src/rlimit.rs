@@ -1,5 +1,5 @@
-//! SandboxLimits that the kernel enforces for each process (rlimits). They hold where control groups cannot be used, and beside
-//! them.
+//! SandboxLimits that the kernel enforces for each process (rlimits). They hold where control groups cannot
+//! be used, and beside them.
 
 use std::io;
 

@@ -50,7 +50,8 @@ impl Accounts {
         self.entries.iter().enumerate().find(|(_, entry)| glob_match(&entry.pattern, id))
     }
 
-    /// What became of a record, as a sentence; `None` for one that is run from its data, or that no entry matches.
+    /// What became of a record, as a sentence; `None` for one that is run from its data, or that no entry
+    /// matches.
     pub fn explanation(&self, id: &str) -> Option<String> {
         let (_, Entry { status, by, .. }) = self.entry(id)?;
         match status {

@@ -234,8 +234,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The file that is moved or copied. Copies are of what was there before the patch, as in git; so are files that
-    /// change places.
+    /// The file that is moved or copied. Copies are of what was there before the patch, as in git; so are
+    /// files that change places.
     async fn source(&mut self, path: &str) -> Result<File, ToolError> {
         let moves = self.leaving.contains(path);
         let write = self.look(path).await?;

@@ -1,7 +1,8 @@
-//! `request_approval`, `validate_approval`, `consume_approval`: a person's word for something that is done later.
+//! `request_approval`, `validate_approval`, `consume_approval`: a person's word for something that is done
+//! later.
 //!
-//! A model asks with a text, and gets a token when a person agreed. Whoever then does the work checks the token, which
-//! leads back to the text, and uses it up. Tokens last as long as the run.
+//! A model asks with a text, and gets a token when a person agreed. Whoever then does the work checks the
+//! token, which leads back to the text, and uses it up. Tokens last as long as the run.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! `bash_session`: one shell on a terminal that goes on from call to call.
 //!
-//! The shell belongs to the run and ends with it; a run that is resumed elsewhere begins with a new one. A reader takes everything the terminal prints, within bounds, whether or not a call waits for it; so the shell
-//! never blocks, and what was printed between two calls is delivered by the next.
+//! The shell belongs to the run and ends with it; a run that is resumed elsewhere begins with a new one. A
+//! reader takes everything the terminal prints, within bounds, whether or not a call waits for it; so the
+//! shell never blocks, and what was printed between two calls is delivered by the next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +37,8 @@ const TYPING: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
 struct BashSession {
-    /// `type` and `type_submit` (with Enter) type the input; `interrupt` is Ctrl-C; `read` waits; `restart` starts over.
+    /// `type` and `type_submit` (with Enter) type the input; `interrupt` is Ctrl-C; `read` waits; `restart`
+    /// starts over.
     action: Action,
     /// The text to type, for `type` and `type_submit`.
     input: Option<String>,
@@ -65,8 +67,9 @@ impl Action {
     }
 }
 
-/// The tool `bash_session`. Each tool made here has a shell of its own in each run; tools that are given the same
-/// [`Options::instance`] share one. An empty name is one shell for the whole run, as `instance=None` of Inspect.
+/// The tool `bash_session`. Each tool made here has a shell of its own in each run; tools that are given the
+/// same [`Options::instance`] share one. An empty name is one shell for the whole run, as `instance=None` of
+/// Inspect.
 pub fn bash_session(options: &Options) -> ToolDef {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let own = options
@@ -210,8 +213,8 @@ impl Session {
         Err(ToolError::new(message).hint("use `interrupt` or `restart`"))
     }
 
-    /// Types Ctrl-C. When more is typed than the program has read, the key is not looked at; then a signal tells the program,
-    /// and the key what comes to read after it.
+    /// Types Ctrl-C. When more is typed than the program has read, the key is not looked at; then a signal
+    /// tells the program, and the key what comes to read after it.
     async fn interrupt(&mut self) -> Result<(), ToolError> {
         if is_taken(&mut self.keyboard, CTRL_C).await {
             return Ok(());
@@ -223,7 +226,8 @@ impl Session {
         self.press(CTRL_C).await
     }
 
-    /// What was printed: when the terminal has been quiet for a while, when there is enough, or when `wait` is over.
+    /// What was printed: when the terminal has been quiet for a while, when there is enough, or when `wait`
+    /// is over.
     async fn output(&mut self, wait: Duration) -> (String, Option<i32>) {
         let deadline = Instant::now() + wait;
         loop {
@@ -258,13 +262,14 @@ impl Session {
     }
 }
 
-/// Whether a key is taken at once. One that nobody can take any more counts: the end of the shell is told with the output.
+/// Whether a key is taken at once. One that nobody can take any more counts: the end of the shell is told
+/// with the output.
 async fn is_taken(keyboard: &mut (dyn AsyncWrite + Send + Unpin), key: &[u8]) -> bool {
     timeout(QUIET, keyboard.write(key)).await.is_ok()
 }
 
-/// How many of the keys were taken before nothing went on for a while. The end of the shell takes all of them; it is told
-/// with its output.
+/// How many of the keys were taken before nothing went on for a while. The end of the shell takes all of
+/// them; it is told with its output.
 async fn type_keys(keyboard: &mut (dyn AsyncWrite + Send + Unpin), keys: &[u8]) -> usize {
     let mut typed = 0;
     while let Some(rest) = keys.get(typed..).filter(|rest| !rest.is_empty()) {
@@ -305,8 +310,8 @@ impl Printed {
     }
 }
 
-/// Reads the terminal until it is closed, then waits for the shell. The task ends with the shell, and the shell ends when
-/// its session is dropped.
+/// Reads the terminal until it is closed, then waits for the shell. The task ends with the shell, and the
+/// shell ends when its session is dropped.
 fn watch_terminal(
     mut process: SandboxProcess,
     printed: Arc<Mutex<Printed>>,

@@ -35,7 +35,8 @@ fn undecodable(name: &str) -> ToolError {
         .hint("leave `encoding` out, or try latin-1, which fits any bytes")
 }
 
-/// The text in the encoding it seems to have: what its byte order mark says, UTF-8, or else one character for each byte.
+/// The text in the encoding it seems to have: what its byte order mark says, UTF-8, or else one character for
+/// each byte.
 pub(crate) fn guess(bytes: &[u8]) -> (String, &'static str) {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         let (text, broken) = encoding.decode_without_bom_handling(bytes.get(length..).unwrap_or_default());

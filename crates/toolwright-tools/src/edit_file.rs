@@ -28,8 +28,8 @@ struct Done {
     replacements: u64,
 }
 
-/// The tool `edit_file`. `file_path` is accepted for `path`, `old_str` and `search` for `old_string`, `new_str` and
-/// `replace` for `new_string`.
+/// The tool `edit_file`. `file_path` is accepted for `path`, `old_str` and `search` for `old_string`,
+/// `new_str` and `replace` for `new_string`.
 pub fn edit_file(options: &Options) -> ToolDef {
     let tool = define(
         options,

@@ -1,7 +1,8 @@
 //! The lines of a text that match, each with lines around it, within a bound for all of them.
 //!
-//! A model chooses how many matches and how many lines around each it wants. The same lines are around many matches, so
-//! what is copied is counted before it is copied: what is beyond the bound is counted and left out.
+//! A model chooses how many matches and how many lines around each it wants. The same lines are around many
+//! matches, so what is copied is counted before it is copied: what is beyond the bound is counted and left
+//! out.
 
 use std::ops::Range;
 

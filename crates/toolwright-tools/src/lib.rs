@@ -1,7 +1,8 @@
 //! The standard tools: a shell, Python, files, editing, search, memory and plans.
 //!
-//! They work on whatever sandbox the run has and know of files only what it shows them: a path goes to the sandbox as it
-//! is, and the sandbox decides where it leads. A run without a sandbox refuses them with `sandbox_unavailable`.
+//! They work on whatever sandbox the run has and know of files only what it shows them: a path goes to the
+//! sandbox as it is, and the sandbox decides where it leads. A run without a sandbox refuses them with
+//! `sandbox_unavailable`.
 //!
 //! ```
 //! use toolwright_tools::{Options, bash, resolve, standard};
@@ -17,8 +18,8 @@
 //! # Ok::<(), toolwright_core::ToolsetError>(())
 //! ```
 //!
-//! Edits never touch more than they say: line endings, tabs, a missing newline at the end and everything else outside
-//! the change stay as they are, byte for byte.
+//! Edits never touch more than they say: line endings, tabs, a missing newline at the end and everything else
+//! outside the change stay as they are, byte for byte.
 
 mod apply_patch;
 mod approval_tokens;

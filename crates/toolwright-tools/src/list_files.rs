@@ -21,7 +21,8 @@ fn here() -> WorkspacePath {
     ".".into()
 }
 
-/// The tool `list_files`: every path below a folder, hidden ones too, one a line. `directory` is accepted for `path`.
+/// The tool `list_files`: every path below a folder, hidden ones too, one a line. `directory` is accepted for
+/// `path`.
 pub fn list_files(options: &Options) -> ToolDef {
     let tool = define(
         options,
@@ -106,7 +107,8 @@ struct Listed {
     size: u64,
 }
 
-/// The tool `list_directory`: the entries of one folder with type and size. `directory` is accepted for `path`.
+/// The tool `list_directory`: the entries of one folder with type and size. `directory` is accepted for
+/// `path`.
 pub fn list_directory(options: &Options) -> ToolDef {
     let tool = define(
         options,

@@ -1,7 +1,7 @@
 //! Output of a command as events while it runs, so that somebody can watch.
 //!
-//! Whole lines are told, because a secret that is cut in two would not be known for one. Only the beginning of a flood is
-//! told; the result has its own limits.
+//! Whole lines are told, because a secret that is cut in two would not be known for one. Only the beginning
+//! of a flood is told; the result has its own limits.
 
 use std::sync::{Mutex, PoisonError};
 

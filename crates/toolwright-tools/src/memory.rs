@@ -146,8 +146,8 @@ impl Memory {
     }
 }
 
-/// Puts the paths that are acted on into their one form. One that leads out is left, and the command refuses it. They are
-/// paths of the virtual folder, not of a workspace.
+/// Puts the paths that are acted on into their one form. One that leads out is left, and the command refuses
+/// it. They are paths of the virtual folder, not of a workspace.
 fn canonicalise(arguments: &mut serde_json::Value) {
     for name in ["path", "old_path", "new_path"] {
         if let Some(serde_json::Value::String(path)) = arguments.get_mut(name)

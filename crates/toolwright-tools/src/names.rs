@@ -38,7 +38,8 @@ const STANDARD: [(&str, Make); 20] = [
     ("think", |_| think::think()),
 ];
 
-/// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
+/// The same jobs as other systems know them: the reference, and the tool with that system's parameters and
+/// results.
 const ELSEWHERE: [(&str, Make); 56] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
@@ -142,8 +143,9 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
     })
 }
 
-/// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think` also takes
-/// `description` and `thought_description`, and `memory` takes `initial_data` (paths and texts) and `readonly`.
+/// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think`
+/// also takes `description` and `thought_description`, and `memory` takes `initial_data` (paths and texts)
+/// and `readonly`.
 ///
 /// ```
 /// use serde_json::json;

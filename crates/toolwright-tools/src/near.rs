@@ -7,8 +7,8 @@ use toolwright_core::{ErrorKind, ToolError, nearest_word};
 use crate::options::Call;
 use crate::{paths, walk};
 
-/// The deepest folder of a path that is there, the name that is missing in it, and the names it has: the first two
-/// thousand.
+/// The deepest folder of a path that is there, the name that is missing in it, and the names it has: the
+/// first two thousand.
 const LIST: &str = r#"
 d=$(dirname -- "$1"); n=$(basename -- "$1")
 while [ ! -d "$d" ] && [ "$d" != / ] && [ "$d" != . ]; do n=$(basename -- "$d"); d=$(dirname -- "$d"); done
@@ -17,7 +17,8 @@ case $d in [/.]*) ;; *) d=./$d ;; esac
 find -H "$d" -mindepth 1 -maxdepth 1 -printf "$2" 2>/dev/null | head -z -n 2000
 "#;
 
-/// The same error; when it says that nothing is at the path and something of a like name is there, with a hint.
+/// The same error; when it says that nothing is at the path and something of a like name is there, with a
+/// hint.
 pub(crate) async fn with_hint(call: &Call, path: &str, error: ToolError) -> ToolError {
     if error.kind() != ErrorKind::FileNotFound || error.hint_text().is_some() {
         return error;

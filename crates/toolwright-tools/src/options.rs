@@ -15,11 +15,12 @@ use toolwright_net::{Proxies, Reach};
 
 use crate::live::Live;
 
-/// A command is stopped so long after its call, whose own error says more; it comes in time to carry the output.
+/// A command is stopped so long after its call, whose own error says more; it comes in time to carry the
+/// output.
 const AFTER_THE_CALL: Duration = Duration::from_millis(5);
 
-/// The longest a command of a tool's own may take: a program given to `awk` can run for ever, and a pipe can take the place
-/// of a file that is about to be read.
+/// The longest a command of a tool's own may take: a program given to `awk` can run for ever, and a pipe can
+/// take the place of a file that is about to be read.
 const HELPER_TIME: Duration = Duration::from_secs(300);
 
 /// Longer than any call lasts, and still a time that can be added to a clock.
@@ -70,8 +71,8 @@ impl Options {
         self
     }
 
-    /// Keeps state apart from that of other tools of the run: the undo history, memories, the shell of a session. Under
-    /// an empty name all tools of the run share it.
+    /// Keeps state apart from that of other tools of the run: the undo history, memories, the shell of a
+    /// session. Under an empty name all tools of the run share it.
     pub fn instance(mut self, name: impl Into<Arc<str>>) -> Self {
         self.instance = Some(name.into());
         self
@@ -89,15 +90,16 @@ impl Options {
         self
     }
 
-    /// Fetches pages through these proxies; through none when nothing is said. A proxy resolves names itself, so that behind one
-    /// only addresses are held to the [reach](Options::reach).
+    /// Fetches pages through these proxies; through none when nothing is said. A proxy resolves names itself,
+    /// so that behind one only addresses are held to the [reach](Options::reach).
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = proxies;
         self
     }
 
-    /// The options a file gives as a tool's `config`: `sandbox`, `user`, `timeout` and `wait_for_output` in seconds, and
-    /// `instance`, which may be `null`: what all tools of the run share. Whether calls are confirmed may stand among them; it is not a tool's own business.
+    /// The options a file gives as a tool's `config`: `sandbox`, `user`, `timeout` and `wait_for_output` in
+    /// seconds, and `instance`, which may be `null`: what all tools of the run share. Whether calls are
+    /// confirmed may stand among them; it is not a tool's own business.
     ///
     /// ```
     /// use serde_json::json;
@@ -226,8 +228,8 @@ impl Call {
         self.while_wanted(sandbox.exec(request)).await
     }
 
-    /// Work of a sandbox, which is dropped, and so killed, as soon as the call is cancelled. When the call's time is up the
-    /// work ends by itself, and hands over what it has.
+    /// Work of a sandbox, which is dropped, and so killed, as soon as the call is cancelled. When the call's
+    /// time is up the work ends by itself, and hands over what it has.
     pub(crate) async fn while_wanted<T>(
         &self,
         work: impl Future<Output = Result<T, ToolError>>,

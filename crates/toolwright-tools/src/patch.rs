@@ -1,6 +1,8 @@
-//! Patches: read into changes, then applied to text. Every context line and every removed line must be in the file.
+//! Patches: read into changes, then applied to text. Every context line and every removed line must be in the
+//! file.
 //!
-//! Two ways of writing them are understood: unified diffs, and the `*** Begin Patch` form some models are trained on.
+//! Two ways of writing them are understood: unified diffs, and the `*** Begin Patch` form some models are
+//! trained on.
 
 use std::cell::Cell;
 
@@ -47,7 +49,8 @@ pub(crate) enum To {
 /// Lines to find, and lines to put in their place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hunk {
-    /// The line at which the old lines should begin, counted from 1; for a hunk without old lines, the line before.
+    /// The line at which the old lines should begin, counted from 1; for a hunk without old lines, the line
+    /// before.
     start: Option<usize>,
     /// A line that comes somewhere before.
     anchor: Option<String>,
@@ -85,7 +88,8 @@ impl Hunk {
         self.lines.iter().filter(|(side, _)| *side != Side::Old).map(|(_, line)| line.as_str())
     }
 
-    /// Empty lines at the end that the header does not count come from the end of the message, not from the file.
+    /// Empty lines at the end that the header does not count come from the end of the message, not from the
+    /// file.
     fn drop_stray_ends(&mut self) {
         let Some((old, new)) = self.counts else { return };
         let extra = self.old().len().saturating_sub(old).min(self.new_lines().count().saturating_sub(new));
@@ -175,8 +179,8 @@ pub(crate) fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, u
     Ok((hunks, at))
 }
 
-/// Whether a line and the next name the files of the change that follows. They may as well take out `-- x` and put in
-/// `++ y`: so they do where the hunk before still owes just that.
+/// Whether a line and the next name the files of the change that follows. They may as well take out `-- x`
+/// and put in `++ y`: so they do where the hunk before still owes just that.
 fn is_file_header(lines: &[&str], at: usize, owed: (usize, usize)) -> bool {
     let starts = |at: usize, mark: &str| lines.get(at).is_some_and(|line| line.starts_with(mark));
     if !starts(at, "--- ") || !starts(at + 1, "+++ ") {
@@ -365,8 +369,8 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
     Ok(lines.into_iter().flat_map(|line| [line.text, line.end]).collect())
 }
 
-/// Whether hunks say which lines end in CR LF. Where none has them, they are fitted to the file; so they are where all
-/// have them and the file has none.
+/// Whether hunks say which lines end in CR LF. Where none has them, they are fitted to the file; so they are
+/// where all have them and the file has none.
 fn names_endings(hunks: &[Hunk], file: &[Line<'_>]) -> bool {
     let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
     let ends = |(_, line): &(Side, String)| line.ends_with('\r');

@@ -1,7 +1,7 @@
 //! The one place where a path of a model meets a sandbox.
 //!
-//! What a path may reach is decided by the sandbox, which opens it among the files that its commands see. Here a path is
-//! only kept from being taken for something else: an option, an expression, two arguments.
+//! What a path may reach is decided by the sandbox, which opens it among the files that its commands see.
+//! Here a path is only kept from being taken for something else: an option, an expression, two arguments.
 
 use toolwright_core::{ErrorKind, PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ToolError};
 
@@ -79,8 +79,8 @@ pub(crate) fn holds_a_place(path: &str, size: u64) -> bool {
     size == 0 || (name == login && size == text.len() as u64)
 }
 
-/// Where in a folder a sandbox put the one file that is not empty in the place of a protected one: programs that look into
-/// files find it, and a model should not. Nothing when no such name is in what was `found`.
+/// Where in a folder a sandbox put the one file that is not empty in the place of a protected one: programs
+/// that look into files find it, and a model should not. Nothing when no such name is in what was `found`.
 pub(crate) async fn held_login(call: &Call, folder: &str, found: &str) -> Result<Option<String>, ToolError> {
     if !found.contains(PLACEHOLDER_LOGIN.0) {
         return Ok(None);
@@ -177,8 +177,8 @@ pub(crate) async fn write(call: &Call, path: &str, contents: &[u8]) -> Result<()
     outcome.map_err(|error| expected(error, path, "written"))
 }
 
-/// A model chooses paths, so nothing that the system says of one may end the run: a name that is too long, a file where a
-/// folder should be, a link that leads nowhere.
+/// A model chooses paths, so nothing that the system says of one may end the run: a name that is too long, a
+/// file where a folder should be, a link that leads nowhere.
 fn expected(error: ToolError, path: &str, what: &str) -> ToolError {
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
     match source {
@@ -221,8 +221,8 @@ async fn done(call: &Call, command: &[&str], path: &str, failed: &str) -> Result
     Err(ToolError::of(kind, format!("{path} {failed}: {}", result.stderr.trim())))
 }
 
-/// The kind of error that a command for files wrote about. Its reason stands at the end of a line, after the path, which may
-/// hold any words.
+/// The kind of error that a command for files wrote about. Its reason stands at the end of a line, after the
+/// path, which may hold any words.
 pub(crate) fn kind_of(stderr: &str) -> ErrorKind {
     let of_reason = |line: &str| match line.rsplit(": ").next()?.trim_end() {
         "Permission denied" | "Read-only file system" | "Operation not permitted" => {

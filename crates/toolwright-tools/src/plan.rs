@@ -1,4 +1,5 @@
-//! `update_plan` and `todo_write`: what is to be done, and how far it is. Both keep one plan in the run's state.
+//! `update_plan` and `todo_write`: what is to be done, and how far it is. Both keep one plan in the run's
+//! state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

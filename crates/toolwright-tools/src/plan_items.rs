@@ -1,5 +1,5 @@
-//! The plan tools of MARSYS: a goal, items with ids that are changed one by one. They keep a plan of their own in the run's
-//! state.
+//! The plan tools of MARSYS: a goal, items with ids that are changed one by one. They keep a plan of their
+//! own in the run's state.
 
 use std::fmt::Write as _;
 

@@ -14,8 +14,8 @@ use crate::{decode, paths};
 struct ReadFile {
     /// The file to read.
     path: WorkspacePath,
-    /// How many lines, all of them when left out; a negative number leaves that many out at the end. Or the first and
-    /// the last line, counted from 1: [3, 5].
+    /// How many lines, all of them when left out; a negative number leaves that many out at the end. Or the
+    /// first and the last line, counted from 1: [3, 5].
     lines: Option<Lines>,
     /// How many lines to pass over first; a negative number counts from the end.
     #[serde(default)]
@@ -76,7 +76,8 @@ struct ReadNumbered {
     limit: Option<i64>,
 }
 
-/// What Inspect puts between a number and its line. There, the carriage return at the end of a line is shown too.
+/// What Inspect puts between a number and its line. There, the carriage return at the end of a line is shown
+/// too.
 const INSPECTS: &str = "\t";
 
 /// `read_file` as Inspect has it: every line with its number and a tab.
@@ -125,7 +126,8 @@ pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
     })
 }
 
-/// Which of `total` lines are meant, from 0; `lines` counted from the offset, or back from the end when negative.
+/// Which of `total` lines are meant, from 0; `lines` counted from the offset, or back from the end when
+/// negative.
 fn slice(total: usize, offset: i64, lines: Option<i64>) -> Range<usize> {
     let total = i64::try_from(total).unwrap_or(i64::MAX);
     let start = if offset < 0 { total.saturating_add(offset).max(0) } else { offset.min(total) };
@@ -138,8 +140,8 @@ fn slice(total: usize, offset: i64, lines: Option<i64>) -> Range<usize> {
     start..end.max(start)
 }
 
-/// Lines of a text as they are, or each with its number and the mark. Numbers can make much of short lines, so the
-/// result may be no larger than a file that is read.
+/// Lines of a text as they are, or each with its number and the mark. Numbers can make much of short lines,
+/// so the result may be no larger than a file that is read.
 fn show(path: &str, text: &str, lines: Range<usize>, mark: Option<&str>) -> Result<String, ToolError> {
     let mut shown = String::new();
     for (index, line) in text.split_inclusive('\n').enumerate().take(lines.end).skip(lines.start) {

@@ -1,7 +1,7 @@
 //! `show_file`: a file is opened in the program the desktop has for it.
 //!
-//! The desktop's opener runs in the run's sandbox like every other command, so only a sandbox that lets it reach the
-//! desktop can show anything. Files that would be run rather than shown are never opened.
+//! The desktop's opener runs in the run's sandbox like every other command, so only a sandbox that lets it
+//! reach the desktop can show anything. Files that would be run rather than shown are never opened.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

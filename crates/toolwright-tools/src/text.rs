@@ -1,7 +1,8 @@
 //! Text as lines and as something to change in one place, byte for byte elsewhere.
 //!
-//! Lines are what lies between newlines, so a text that ends in one has an empty last line. A file whose every line ends
-//! in CR LF keeps them: text that comes with bare newlines is fitted to the file, never the file to the text.
+//! Lines are what lies between newlines, so a text that ends in one has an empty last line. A file whose
+//! every line ends in CR LF keeps them: text that comes with bare newlines is fitted to the file, never the
+//! file to the text.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,7 +15,8 @@ const AROUND: usize = 4;
 const MOST_SHOWN: usize = 16_000;
 /// The most places that are named when a text is not unique.
 const MOST_PLACES: usize = 20;
-/// The longest text in which tabs are taken for the spaces they look like; that takes up to 40 times as much memory.
+/// The longest text in which tabs are taken for the spaces they look like; that takes up to 40 times as much
+/// memory.
 const MOST_EXPANDED: usize = 8 << 20;
 
 /// A text after a change, and the lines (from 0) that are worth showing.
@@ -86,8 +88,8 @@ fn lines_of(first: i64, last: i64, total: usize) -> Result<(usize, usize), ToolE
     Ok((start, end.min(total)))
 }
 
-/// `text` with its first `count` occurrences of `old` replaced. What would be larger than a file that can be read is
-/// refused before it is made: a short text in a large file can ask for any amount of memory.
+/// `text` with its first `count` occurrences of `old` replaced. What would be larger than a file that can be
+/// read is refused before it is made: a short text in a large file can ask for any amount of memory.
 pub(crate) fn replace(
     path: &str,
     text: &str,
@@ -167,8 +169,8 @@ fn not_unique(path: &str, old: &str, lines: impl Iterator<Item = usize>) -> Tool
     .hint("add lines before or after it until it is unique")
 }
 
-/// Places that read like `old` when tabs are taken for the spaces they look like. What `old` and `new` have in common
-/// stays as it is in the file, so its tabs stay tabs.
+/// Places that read like `old` when tabs are taken for the spaces they look like. What `old` and `new` have
+/// in common stays as it is in the file, so its tabs stay tabs.
 fn find_with_tabs(text: &str, old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     let longest = text.len().max(old.len()).max(new.len());
     if longest > MOST_EXPANDED || (!text.contains('\t') && !old.contains('\t')) {
@@ -233,7 +235,8 @@ fn common(a: impl Iterator<Item = u8>, b: impl Iterator<Item = u8>) -> usize {
 /// A text with tabs as spaces up to the next column of eight.
 struct Expanded {
     flat: String,
-    /// For each byte of it, and its end, the place in the original; `INSIDE` a character or a tab there is none.
+    /// For each byte of it, and its end, the place in the original; `INSIDE` a character or a tab there is
+    /// none.
     places: Vec<u32>,
 }
 
@@ -270,7 +273,8 @@ impl Expanded {
     }
 }
 
-/// Puts lines after line `line`; 0 is the top. A newline at the end of `new` ends its last line and adds no other.
+/// Puts lines after line `line`; 0 is the top. A newline at the end of `new` ends its last line and adds no
+/// other.
 pub(crate) fn insert(text: &str, line: i64, new: &str) -> Result<Edited, ToolError> {
     let total = text.matches('\n').count() + 1;
     let at = usize::try_from(line)
@@ -278,7 +282,8 @@ pub(crate) fn insert(text: &str, line: i64, new: &str) -> Result<Edited, ToolErr
         .filter(|at| *at <= total)
         .ok_or_else(|| ToolError::new(format!("`insert_line` is {line}; it must be within [0, {total}]")))?;
     let new = fit(text, new);
-    // Files that are Windows' throughout stay so: the line that gets a newline after it gets the carriage return too.
+    // Files that are Windows' throughout stay so: the line that gets a newline after it gets the carriage
+    // return too.
     let newline = if ends_in_crlf(text) { "\r\n" } else { "\n" };
     let body = new.strip_suffix('\n').unwrap_or(&new);
     let count = body.matches('\n').count() + 1;

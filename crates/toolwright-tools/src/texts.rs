@@ -28,8 +28,8 @@ impl LeftOut {
     }
 }
 
-/// Shows every file that holds text, in order; `files` has their sizes. Files that are too large or cannot be read are
-/// counted.
+/// Shows every file that holds text, in order; `files` has their sizes. Files that are too large or cannot be
+/// read are counted.
 pub(crate) async fn each(
     call: &Call,
     files: impl IntoIterator<Item = (String, u64)>,
@@ -77,8 +77,8 @@ const READ: char = '+';
 const READ_ALL: &str =
     r#"mark=$1; shift; for f do [ -f "$f" ] && cat -- "$f" && printf +; printf '\0%s\0' "$mark"; done"#;
 
-/// The contents of several files, read by one command. A file that cannot be read lacks its mark: one whose name is no
-/// UTF-8 or too long for the system, or that belongs to somebody else.
+/// The contents of several files, read by one command. A file that cannot be read lacks its mark: one whose
+/// name is no UTF-8 or too long for the system, or that belongs to somebody else.
 async fn contents(call: &Call, batch: &[String]) -> Result<Vec<String>, ToolError> {
     // Nobody can have put this into a file: it is made up now.
     let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());

@@ -14,8 +14,8 @@ struct Think {
     _thought: String,
 }
 
-/// The tool `think`, with what a file's `config` says of it beside the options of every tool: `description`, and
-/// `thought_description` for its parameter. These are taken out of `config`.
+/// The tool `think`, with what a file's `config` says of it beside the options of every tool: `description`,
+/// and `thought_description` for its parameter. These are taken out of `config`.
 pub(crate) fn from_config(config: &mut Value) -> Result<ToolDef, ToolError> {
     let mut said = |name: &str| match config.as_object_mut().and_then(|config| config.remove(name)) {
         None | Some(Value::Null) => Ok(None),

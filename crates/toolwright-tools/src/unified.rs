@@ -1,4 +1,5 @@
-//! Unified diffs, as `diff -u` and git write them: whatever they say of a file is read, or the whole patch is refused.
+//! Unified diffs, as `diff -u` and git write them: whatever they say of a file is read, or the whole patch is
+//! refused.
 
 use toolwright_core::{ToolError, text::clip};
 

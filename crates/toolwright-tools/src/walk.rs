@@ -35,8 +35,8 @@ pub(crate) enum Hidden {
     Skipped,
 }
 
-/// Everything below a folder, sorted by path. Links are listed and not followed; folders that may not be read, and what a
-/// sandbox put in the place of protected files, are passed over.
+/// Everything below a folder, sorted by path. Links are listed and not followed; folders that may not be
+/// read, and what a sandbox put in the place of protected files, are passed over.
 pub(crate) async fn walk(
     call: &Call,
     folder: &str,

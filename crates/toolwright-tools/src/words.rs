@@ -1,8 +1,8 @@
-//! Calls in words for people, as llm-workers puts them: a line while the call runs, what it does, and whether it needs a
-//! person's word.
+//! Calls in words for people, as llm-workers puts them: a line while the call runs, what it does, and whether
+//! it needs a person's word.
 //!
-//! There a path outside the working folder is asked about, and so is every script. The sandbox decides what can be
-//! reached either way; files written for that system ask here as they did there.
+//! There a path outside the working folder is asked about, and so is every script. The sandbox decides what
+//! can be reached either way; files written for that system ask here as they did there.
 
 use serde_json::Value;
 use toolwright_core::CallDescription;

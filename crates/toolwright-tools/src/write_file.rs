@@ -37,7 +37,8 @@ enum Folder {
     Expected,
 }
 
-/// The tool `write_file`. `file_path` is accepted for `path`, `file_text` and `text` for `content`, `mode` for `if_exists`.
+/// The tool `write_file`. `file_path` is accepted for `path`, `file_text` and `text` for `content`, `mode`
+/// for `if_exists`.
 pub fn write_file(options: &Options) -> ToolDef {
     writer(options, Folder::Made, "Write a text file.")
 }

@@ -6,7 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::parent::WorkerLimits;
 
-/// Bounds memory and processor time of this process, and takes away writing files, opening many, and dumping core.
+/// Bounds memory and processor time of this process, and takes away writing files, opening many, and dumping
+/// core.
 pub fn limit_this_process(limits: &WorkerLimits) -> io::Result<()> {
     let seconds = limits.processor.as_secs().max(1);
     for (resource, value) in [

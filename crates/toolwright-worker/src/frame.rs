@@ -1,5 +1,5 @@
-//! Messages on the wire: `u32` length of the header, `u32` number of attachments, the header as JSON, the attachments.
-//! The header states the length of each attachment.
+//! Messages on the wire: `u32` length of the header, `u32` number of attachments, the header as JSON, the
+//! attachments. The header states the length of each attachment.
 
 use std::io::{self, Read, Write};
 

@@ -265,7 +265,8 @@ impl Worker {
             (Some(signal), _) if signal == Signal::XCPU.as_raw() => {
                 format!("used more than {} s of processor time", self.limits.processor.as_secs())
             }
-            // The limit of processor time ends with this signal when the first is not enough; so does a kill from here.
+            // The limit of processor time ends with this signal when the first is not enough; so does a kill
+            // from here.
             (Some(signal), _) if signal == Signal::KILL.as_raw() => "was killed".to_owned(),
             (Some(signal), _) => format!("crashed (signal {signal})"),
             (None, Some(code)) => format!("ended with code {code} and without a result"),

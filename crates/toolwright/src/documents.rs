@@ -1,8 +1,9 @@
 //! Documents as blocks ([`toolwright_documents`]), and reading them in a process of its own.
 //!
-//! A file from elsewhere is read by a worker: this program, started again with nothing but the descriptor of the file.
-//! Its memory, its time and what it returns are bounded, and with the feature `sandbox` the kernel refuses it every file,
-//! socket and process. When it crashes or reaches a bound, the pages before are kept and the place is named.
+//! A file from elsewhere is read by a worker: this program, started again with nothing but the descriptor of
+//! the file. Its memory, its time and what it returns are bounded, and with the feature `sandbox` the kernel
+//! refuses it every file, socket and process. When it crashes or reaches a bound, the pages before are kept
+//! and the place is named.
 //!
 //! A program that reads documents this way calls [`main_if_worker`] first thing in `main`.
 

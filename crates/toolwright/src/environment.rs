@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Returns the value of a variable.
-type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+type ReadVariable = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// Values of environment variables. They are looked up when they are needed, and only those that are.
 ///
@@ -18,7 +18,7 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 /// ```
 #[derive(Clone, Default)]
 pub struct Environment {
-    lookup: Option<Arc<Lookup>>,
+    lookup: Option<Arc<ReadVariable>>,
     /// Values that come before those of the lookup.
     own: Arc<HashMap<String, String>>,
 }

@@ -1,5 +1,5 @@
-//! The tool runtime for language models: write a tool once, give it to any model or any MCP client; every call is
-//! validated, approved, bounded and recorded, and what it runs can be sandboxed.
+//! The tool runtime for language models: write a tool once, give it to any model or any MCP client; every
+//! call is validated, approved, bounded and recorded, and what it runs can be sandboxed.
 //!
 //! ```
 //! use serde_json::json;
@@ -44,7 +44,8 @@
 //!
 //! # Features
 //!
-//! This crate only puts the parts together (for a file of tools, in the module `file`); each feature adds one:
+//! This crate only puts the parts together (for a file of tools, in the module `file`); each feature adds
+//! one:
 //!
 //! | feature | adds |
 //! | --- | --- |

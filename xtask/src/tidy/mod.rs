@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: house rules that no compiler checks, as a ratchet.
 //!
-//! `xtask/tidy.toml` holds how many offences each part of the repository still has. A number may only go down: more is an
-//! error, and so is fewer until `cargo xtask tidy --write` has lowered the number.
+//! `xtask/tidy.toml` holds how many offences each part of the repository still has. A number may only go
+//! down: more is an error, and so is fewer until `cargo xtask tidy --write` has lowered the number.
 
 mod rules;
 

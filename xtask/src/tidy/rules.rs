@@ -121,7 +121,7 @@ fn wide_comments(text: &str) -> impl Iterator<Item = usize> {
 /// The listed constructions in a text, in the order of the list.
 pub fn phrases(text: &str) -> Vec<&'static str> {
     let words: Vec<String> = text
-        .split(|sign: char| !(sign.is_alphanumeric() || sign == '\'' || sign == '’'))
+        .split(|sign: char| !(sign.is_alphanumeric() || ['_', '\'', '’'].contains(&sign)))
         .filter(|word| !word.is_empty())
         .map(|word| word.replace('’', "'").to_lowercase())
         .collect();

@@ -171,8 +171,8 @@ Examples:
   toolwright mcp lock --name files -- npx -y @modelcontextprotocol/server-filesystem .
   toolwright mcp lock --check --name files -- npx -y @modelcontextprotocol/server-filesystem .";
 
-/// A server to start, or one with an address. A process is given the usual variables (PATH, HOME, LANG ...) and those
-/// named here.
+/// A server to start, or one with an address. A process is given the usual variables (PATH, HOME, LANG ...)
+/// and those named here.
 #[derive(clap::Args)]
 pub struct McpTarget {
     /// The command that starts the server, after `--`.

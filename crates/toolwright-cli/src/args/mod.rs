@@ -128,7 +128,8 @@ impl Command {
     }
 }
 
-/// In place of the program's own `--json`, where there is nothing to offer: it is still understood, to be refused.
+/// In place of the program's own `--json`, where there is nothing to offer: it is still understood, to be
+/// refused.
 fn no_json() -> clap::Arg {
     clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue).hide(true)
 }

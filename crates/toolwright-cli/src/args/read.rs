@@ -5,13 +5,14 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Read {
-    /// The file: PDF, Word, slides, OpenDocument, a workbook, a book, HTML, Markdown, a notebook, mail, CSV, ...
+    /// The file: PDF, Word, slides, OpenDocument, a workbook, a book, HTML, Markdown, a notebook, mail, CSV,
+    /// ...
     pub file: PathBuf,
     /// Read only these pages, slides, sheets, chapters or cells: `3`, `1-5`, `7-`.
     #[arg(short, long, value_name = "RANGE")]
     pub pages: Option<String>,
-    /// The password of an encrypted PDF; also taken from the variable `TOOLWRIGHT_PASSWORD`, which other users of the
-    /// machine do not see.
+    /// The password of an encrypted PDF; also taken from the variable `TOOLWRIGHT_PASSWORD`, which other
+    /// users of the machine do not see.
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
     /// Print the outline alone: headings, or the file's own table of contents, with pages.

@@ -9,8 +9,9 @@ use toolwright::sandbox::Network;
 /// Where tools that need a sandbox work.
 #[derive(clap::Args, Clone, Default)]
 pub struct SandboxArgs {
-    /// The kind of sandbox: process, docker:IMAGE, podman:IMAGE, local or none. `local` isolates nothing; with `none` the
-    /// tools that need a sandbox are refused. Left out, what the file's `sandbox` says, or process.
+    /// The kind of sandbox: process, docker:IMAGE, podman:IMAGE, local or none. `local` isolates nothing;
+    /// with `none` the tools that need a sandbox are refused. Left out, what the file's `sandbox` says, or
+    /// process.
     #[arg(long, value_name = "KIND")]
     pub sandbox: Option<SandboxKind>,
     /// Let tools read this file or folder, beside the current folder and the system.
@@ -19,7 +20,8 @@ pub struct SandboxArgs {
     /// Let tools write in this folder; `.` is the current one.
     #[arg(long, value_name = "FOLDER")]
     pub write: Vec<PathBuf>,
-    /// Let tools reach this host (`example.com`, `*.example.com`, `example.com:8443`) through a filtering proxy.
+    /// Let tools reach this host (`example.com`, `*.example.com`, `example.com:8443`) through a filtering
+    /// proxy.
     #[arg(long, value_name = "HOST")]
     pub allow_net: Vec<String>,
     /// What a file says beside.

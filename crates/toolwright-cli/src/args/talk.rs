@@ -10,21 +10,21 @@ use super::{RecordArgs, SandboxArgs};
 pub struct Ask {
     /// What to ask.
     pub prompt: String,
-    /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
-    /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file, `demo` is the
-    /// built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or, without a file of
-    /// tools, the demo.
+    /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key
+    /// in the vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file, `demo`
+    /// is the built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or,
+    /// without a file of tools, the demo.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
     /// Stop after so many answers of the model; left out, what the file's `limits` say, or 20.
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
-    /// Give the model at most so many bytes of text of each call, 0 for everything; left out, what the file's `limits`
-    /// say, or 16384.
+    /// Give the model at most so many bytes of text of each call, 0 for everything; left out, what the file's
+    /// `limits` say, or 16384.
     #[arg(long, value_name = "BYTES")]
     pub max_output: Option<usize>,
-    /// Whether the model calls tools: `auto`, as it likes; `any`, at least one before it answers; `none`; or a tool's
-    /// name, for that one first.
+    /// Whether the model calls tools: `auto`, as it likes; `any`, at least one before it answers; `none`; or
+    /// a tool's name, for that one first.
     #[arg(long, value_name = "auto|any|none|NAME", default_value = "auto", hide_default_value = true)]
     pub tool_choice: String,
     /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
@@ -54,8 +54,8 @@ pub struct UsingArgs {
     /// Use only the tools that match; `!pattern` takes tools away.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub tools: Vec<String>,
-    /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the rest is
-    /// asked about.
+    /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the
+    /// rest is asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     #[command(flatten)]
@@ -91,7 +91,8 @@ pub struct Step {
     /// Keep the state of the run in this file; it is made when it is not there.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// Whether the model calls tools: `auto`, as it likes; `any`, at least one; `none`; or a tool's name, for that one.
+    /// Whether the model calls tools: `auto`, as it likes; `any`, at least one; `none`; or a tool's name, for
+    /// that one.
     #[arg(long, value_name = "auto|any|none|NAME", default_value = "auto", hide_default_value = true)]
     pub tool_choice: String,
     /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
@@ -125,8 +126,8 @@ Examples:
 
 #[derive(clap::Args)]
 pub struct Chat {
-    /// The file of tools, with its `chat` section; `toolwright.yaml` when there is one here. With --resume, it may be a
-    /// session (NAME.chat.yaml).
+    /// The file of tools, with its `chat` section; `toolwright.yaml` when there is one here. With --resume,
+    /// it may be a session (NAME.chat.yaml).
     pub file: Option<PathBuf>,
     /// The same, as other commands take it.
     #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
@@ -140,8 +141,8 @@ pub struct Chat {
     /// Use only the tools that match; `!pattern` takes tools away.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub tools: Vec<String>,
-    /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the rest is
-    /// asked about.
+    /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the
+    /// rest is asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     #[command(flatten)]

@@ -97,15 +97,15 @@ pub struct Call {
 
 #[derive(clap::Args)]
 pub struct Tools {
-    /// A file of tools (its name ends in .yaml or .yml; `toolwright.yaml` when there is one here, else the built-in
-    /// tools), and patterns over names; `!pattern` takes tools away.
+    /// A file of tools (its name ends in .yaml or .yml; `toolwright.yaml` when there is one here, else the
+    /// built-in tools), and patterns over names; `!pattern` takes tools away.
     #[arg(value_name = "FILE|PATTERN")]
     pub which: Vec<String>,
     /// A file of tools, whatever its name.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Print whole definitions in this form; what gets lost on the way is said on stderr, and with `--json` in the
-    /// answer.
+    /// Print whole definitions in this form; what gets lost on the way is said on stderr, and with `--json`
+    /// in the answer.
     #[arg(long)]
     pub format: Option<Format>,
     /// In the vendor's strict mode, where the definitions allow it.

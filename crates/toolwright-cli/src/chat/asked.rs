@@ -1,7 +1,7 @@
 //! What the terminal says when it is asked which pictures it can show.
 //!
-//! Every terminal answers the question for its attributes; one that knows kitty's pictures answers that one before.
-//! What was typed meanwhile is kept.
+//! Every terminal answers the question for its attributes; one that knows kitty's pictures answers that one
+//! before. What was typed meanwhile is kept.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use crate::console::Console;
 /// A picture of one pixel that is only asked about, then the attributes.
 const QUESTION: &str = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[c";
 
-/// How long a terminal may take. One that never answers is not known; a line to the other end of the world is.
+/// How long a terminal may take. One that never answers is not known; a line to the other end of the world
+/// is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How pictures are shown here, and the keys that came before the answer. The terminal is in raw mode.

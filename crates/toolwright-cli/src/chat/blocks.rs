@@ -3,14 +3,16 @@
 use serde_json::{Value, json};
 use toolwright::{Content, Media, MediaSource, ToolCall};
 
-/// What a message says. A block that asks for one of the message's `calls` is no content: it tells the place of the call.
+/// What a message says. A block that asks for one of the message's `calls` is no content: it tells the place
+/// of the call.
 pub struct Blocks {
     pub content: Vec<Content>,
     /// For each call, how many blocks came before it; empty when all did.
     pub calls_after: Vec<usize>,
 }
 
-/// Reads text, or a list of blocks. What is neither is text too, and a block nobody knows stays as JSON: nothing is left out.
+/// Reads text, or a list of blocks. What is neither is text too, and a block nobody knows stays as JSON:
+/// nothing is left out.
 pub fn read(value: Option<&Value>, calls: &[ToolCall]) -> Blocks {
     let mut content = Vec::new();
     let mut places = vec![None; calls.len()];

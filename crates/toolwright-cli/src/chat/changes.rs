@@ -1,4 +1,5 @@
-//! Which files of the current folder came, changed or went while the model worked. Folders inside it are not looked at.
+//! Which files of the current folder came, changed or went while the model worked. Folders inside it are not
+//! looked at.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -177,7 +177,8 @@ impl Editor {
         (lines, (cursor.0, cursor.1 + width(prompt)))
     }
 
-    /// How a character of the text is shown. One that takes no room, or moves the cursor, is shown by its number.
+    /// How a character of the text is shown. One that takes no room, or moves the cursor, is shown by its
+    /// number.
     fn shown(&self, at: usize, c: char) -> String {
         let before = at.checked_sub(1).and_then(|at| self.text.get(at)).copied();
         match c {
@@ -212,8 +213,8 @@ impl Editor {
         (next..self.text.len()).find(|at| !self.continues(*at)).unwrap_or(self.text.len())
     }
 
-    /// True when what stands there belongs to the character before it: a mark, a joiner and what it joins, the colour of
-    /// a skin, the second half of a flag.
+    /// True when what stands there belongs to the character before it: a mark, a joiner and what it joins,
+    /// the colour of a skin, the second half of a flag.
     fn continues(&self, at: usize) -> bool {
         let near = |at: Option<usize>| at.and_then(|at| self.text.get(at)).copied();
         let (before, after) = (near(at.checked_sub(1)), near(at.checked_add(1)));
@@ -314,7 +315,8 @@ impl Editor {
     }
 }
 
-/// True for a sign that is part of the letter before it and takes room of its own, such as the vowels of Indic scripts.
+/// True for a sign that is part of the letter before it and takes room of its own, such as the vowels of
+/// Indic scripts.
 fn is_mark(c: char) -> bool {
     static MARKS: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"[\p{gcb=Extend}\p{gcb=SpacingMark}]").ok());

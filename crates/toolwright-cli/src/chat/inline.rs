@@ -1,4 +1,5 @@
-//! Emphasis, code, links and named characters within one line, by the rules of CommonMark: what is no markup stays as it was written.
+//! Emphasis, code, links and named characters within one line, by the rules of CommonMark: what is no markup
+//! stays as it was written.
 
 use super::entities;
 use crate::lines::{DIM, Line, Style};
@@ -159,7 +160,8 @@ fn opener(nodes: &[Node], end: usize) -> Option<(usize, bool)> {
             Node::Run { sign: other, count: of, left: there @ 1.., opens: true, closes: both, .. }
                 if other == sign =>
             {
-                // A run that can be either pairs with no run that makes three of them, unless both are threes.
+                // A run that can be either pairs with no run that makes three of them, unless both are
+                // threes.
                 let odd = (*both || *opens) && (of + count) % 3 == 0 && !(of % 3 == 0 && count % 3 == 0);
                 (!odd).then_some((at, *there >= 2 && *closing >= 2))
             }

@@ -87,8 +87,8 @@ impl Inputs {
         input
     }
 
-    /// What comes while the model answers. The lines of a pipe wait, and so does the end of those a person types, unless
-    /// something is asked.
+    /// What comes while the model answers. The lines of a pipe wait, and so does the end of those a person
+    /// types, unless something is asked.
     pub async fn meanwhile(&mut self, asked: bool) -> Input {
         if self.interactive || (self.plain && (asked || !self.ended)) {
             match self.next().await {
@@ -137,8 +137,8 @@ fn restore(console: &Console) {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
-/// Ends the conversation when the terminal is closed or the program is told to end, so that the session is kept and the
-/// terminal is as it was.
+/// Ends the conversation when the terminal is closed or the program is told to end, so that the session is
+/// kept and the terminal is as it was.
 async fn dismissed(console: Console, sender: mpsc::Sender<Input>) {
     let (Ok(mut closed), Ok(mut told)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate()))
     else {
@@ -173,7 +173,8 @@ fn keys(sender: &mpsc::Sender<Input>, typed: Vec<KeyEvent>) {
     let _ = sender.blocking_send(Input::End);
 }
 
-/// The lines of stdin. What is no UTF-8 in them is replaced, as a line that is left out would not be answered.
+/// The lines of stdin. What is no UTF-8 in them is replaced, as a line that is left out would not be
+/// answered.
 fn typed_lines(console: &Console, sender: &mpsc::Sender<Input>) {
     let mut stdin = console.stdin().lock();
     let mut line = Vec::new();

@@ -1,5 +1,6 @@
-//! Markdown as it comes: every finished line of an answer becomes a styled line at once; a line that may begin a table, or may
-//! be underlined, waits for the next, and a table for its end. What stands in a line is `inline`'s.
+//! Markdown as it comes: every finished line of an answer becomes a styled line at once; a line that may
+//! begin a table, or may be underlined, waits for the next, and a table for its end. What stands in a line is
+//! `inline`'s.
 
 use super::inline::inline;
 use crate::lines::{BOLD, CYAN, DIM, Line, PLAIN, Style};
@@ -111,7 +112,8 @@ impl Markdown {
         }
         let inside = quote(&text);
         if let Some(head) = self.table.first() {
-            // A head without a border at its left has rows without one. Whatever begins something else ends the table.
+            // A head without a border at its left has rows without one. Whatever begins something else ends
+            // the table.
             let other = |row: &str| {
                 opening(row).is_some()
                     || quote(row).is_some()
@@ -186,7 +188,8 @@ impl Markdown {
         lines.push(Line::new(PLAIN, "  ").and(CYAN, text).hanging(2));
     }
 
-    /// The rows of a table, in columns of one width; where there is no room, cells take several rows. One row is none.
+    /// The rows of a table, in columns of one width; where there is no room, cells take several rows. One row
+    /// is none.
     fn end_table(&mut self) -> Vec<Line> {
         let rows = std::mem::take(&mut self.table);
         let bar = || if self.quoted { Line::new(DIM, "│ ") } else { Line::default() };

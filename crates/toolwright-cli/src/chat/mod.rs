@@ -1,6 +1,7 @@
 //! `toolwright chat`: a conversation in the terminal, as in a shell: what is said stays in the scrollback.
 //!
-//! `mod.rs` holds the conversation and carries out what is typed; `ui.rs` shows what happens while the model works.
+//! `mod.rs` holds the conversation and carries out what is typed; `ui.rs` shows what happens while the model
+//! works.
 
 mod approval;
 mod asked;
@@ -224,8 +225,8 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session
     Ok((Some(session), file))
 }
 
-/// The file of tools that a session names, here or beside the session. Without it the model would have other tools, which
-/// nobody asked for.
+/// The file of tools that a session names, here or beside the session. Without it the model would have other
+/// tools, which nobody asked for.
 fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let places = [PathBuf::from(name), session.with_file_name(name)];
     places.into_iter().find(|path| path.exists()).ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! The terminal: finished lines go up into the scrollback; below them a few live rows are drawn again and again.
+//! The terminal: finished lines go up into the scrollback; below them a few live rows are drawn again and
+//! again.
 
 use std::io::Write as _;
 
@@ -61,8 +62,8 @@ impl Screen {
         self.write(&out);
     }
 
-    /// Prints a finished text above the live rows, broken between words alone: one that is wider than the screen, such as an
-    /// address, is left to the terminal, which copies it whole.
+    /// Prints a finished text above the live rows, broken between words alone: one that is wider than the
+    /// screen, such as an address, is left to the terminal, which copies it whole.
     pub fn commit_whole(&mut self, style: Style, text: &str) {
         let mut out = self.erased();
         for row in wrapped(text, self.width, 0).lines() {
@@ -78,7 +79,8 @@ impl Screen {
             return;
         }
         let mut out = self.erased();
-        // More rows than the screen has could not be taken back: those around the cursor are drawn, or the last ones.
+        // More rows than the screen has could not be taken back: those around the cursor are drawn, or the
+        // last ones.
         let most = self.height - 1;
         let last = lines.len().saturating_sub(most);
         let skip = cursor.map_or(last, |(row, _)| row.saturating_sub(most / 2).min(last));
@@ -98,7 +100,8 @@ impl Screen {
                 if up > 0 {
                     out.push_str(&format!("\x1b[{up}A"));
                 }
-                // What stands before the cursor is written once more: terminals disagree about how wide some signs are.
+                // What stands before the cursor is written once more: terminals disagree about how wide some
+                // signs are.
                 out.push('\r');
                 if let Some(line) = rows.get(row) {
                     out.push_str(&line.start(column).ansi(self.colours));
@@ -126,7 +129,8 @@ impl Screen {
         }
     }
 
-    /// How many pixels a picture may have: three quarters of the window, so that the words around it are seen too.
+    /// How many pixels a picture may have: three quarters of the window, so that the words around it are seen
+    /// too.
     pub fn pixels(&self) -> (usize, usize) {
         let said = crossterm::terminal::window_size().ok().filter(|said| said.width > 0 && said.height > 0);
         // A terminal that does not say has signs of about this size.

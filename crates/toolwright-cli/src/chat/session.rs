@@ -43,7 +43,8 @@ impl Session {
         }
         let text = std::fs::read_to_string(path)
             .map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?;
-        // As PyYAML reads it, which wrote those of llm-workers: `y` and `8123e45` are texts without quotes there.
+        // As PyYAML reads it, which wrote those of llm-workers: `y` and `8123e45` are texts without quotes
+        // there.
         let value = read_data(&shown.to_string(), &text)
             .map_err(|error| Usage::new(format!("`{shown}` is not a session:\n{error}")))?;
         let Some(list) = value.get("messages").and_then(Value::as_array) else {
@@ -167,8 +168,8 @@ fn written(message: &Message) -> Option<Value> {
     Some(Value::Object(map))
 }
 
-/// The conversation as Markdown: what was said and called; results are left out. All that a model says to one input stands
-/// under one heading.
+/// The conversation as Markdown: what was said and called; results are left out. All that a model says to one
+/// input stands under one heading.
 pub fn markdown(messages: &[Message]) -> String {
     let mut turns: Vec<Vec<String>> = Vec::new();
     let (mut number, mut answering) = (0, false);

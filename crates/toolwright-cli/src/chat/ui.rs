@@ -223,8 +223,8 @@ impl Ui {
         }
     }
 
-    /// Puts what waits into the editor, before what is there: who stopped an answer wants to see it first. Where there is no
-    /// editor, it is said what was not sent.
+    /// Puts what waits into the editor, before what is there: who stopped an answer wants to see it first.
+    /// Where there is no editor, it is said what was not sent.
     pub fn take_back(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         if !self.interactive {

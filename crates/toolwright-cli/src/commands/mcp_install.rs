@@ -146,8 +146,9 @@ fn codex(console: &Console, what: &McpInstall, entry: &Value, path: &Path) -> an
     Ok(())
 }
 
-/// Where the settings are. People link them to a folder of settings they keep together: such a link is followed when it, the
-/// file and their folders are the user's own. A link in a project may be a stranger's, and is replaced.
+/// Where the settings are. People link them to a folder of settings they keep together: such a link is
+/// followed when it, the file and their folders are the user's own. A link in a project may be a stranger's,
+/// and is replaced.
 fn settled(path: &Path) -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::MetadataExt as _;
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());

@@ -175,8 +175,8 @@ fn show(console: &Console, path: &Path, full: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The calls that a message asks for and that this run did not make: they were left to the caller, or a limit was in
-/// between.
+/// The calls that a message asks for and that this run did not make: they were left to the caller, or a limit
+/// was in between.
 fn unmade(source: &Source, number: usize, whole: &Whole) -> Vec<ToolCall> {
     let Some(Message::Assistant(answer)) = whole.message() else { return Vec::new() };
     let mut left = answer.tool_calls.clone();

@@ -1,7 +1,8 @@
 //! An index of one transcript: where each message and call stands, how it went, how long it took.
 //!
-//! Building it reads the file once and keeps a few dozen bytes per item, so a transcript of a gigabyte opens at the
-//! speed of the disk, and a growing one is only read where it grew. The index of a large transcript is kept beside it.
+//! Building it reads the file once and keeps a few dozen bytes per item, so a transcript of a gigabyte opens
+//! at the speed of the disk, and a growing one is only read where it grew. The index of a large transcript is
+//! kept beside it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -24,7 +25,8 @@ const MAX_LINE: u64 = 256 << 20;
 /// The version of a kept index.
 const VERSION: u32 = 5;
 
-/// The times a record can tell of, in microseconds since 1970: from 2020, before there was this program, to 2100.
+/// The times a record can tell of, in microseconds since 1970: from 2020, before there was this program, to
+/// 2100.
 const TIMES: std::ops::Range<u64> = 1_577_836_800_000_000..4_102_444_800_000_000;
 
 /// The longest that anything takes: a year, in microseconds.

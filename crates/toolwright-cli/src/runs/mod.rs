@@ -1,6 +1,7 @@
 //! Recorded runs: where they are kept, how one is named, how long they stay.
 //!
-//! A run is one file, `ID.jsonl`, that only its owner can read. Ids begin with the time, so names sort by age.
+//! A run is one file, `ID.jsonl`, that only its owner can read. Ids begin with the time, so names sort by
+//! age.
 
 pub mod head;
 pub mod index;
@@ -84,7 +85,8 @@ pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Finds a run: `last`, `last~1` (the one before), a part of an id that only one has, or a path that looks like one.
+/// Finds a run: `last`, `last~1` (the one before), a part of an id that only one has, or a path that looks
+/// like one.
 pub fn find_recorded(name: &str) -> anyhow::Result<PathBuf> {
     let path = Path::new(name);
     if (name.contains('/') || name.ends_with(".jsonl")) && path.is_file() {
@@ -123,7 +125,8 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Removes the oldest runs beyond the number that is kept. Only names are looked at, so this costs one listing.
+/// Removes the oldest runs beyond the number that is kept. Only names are looked at, so this costs one
+/// listing.
 pub fn prune() {
     let keep = std::env::var("TOOLWRIGHT_KEEP_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(KEEP);
     for path in list().into_iter().skip(keep) {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// When the process of that number began, in microseconds since 1970; 0 where the system does not say, and `None` when there
-/// is no such process.
+/// When the process of that number began, in microseconds since 1970; 0 where the system does not say, and
+/// `None` when there is no such process.
 pub fn began(process: u32) -> Option<u64> {
     let folder = format!("/proc/{process}");
     Path::new(&folder).exists().then(|| told(&folder).unwrap_or(0))

@@ -1,5 +1,5 @@
-//! A transcript as a model, an approver and an executor: each answers as it did then. What is needed is read from the
-//! file at that moment; only ids and places are kept.
+//! A transcript as a model, an approver and an executor: each answers as it did then. What is needed is read
+//! from the file at that moment; only ids and places are kept.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,7 +51,8 @@ pub enum Scene {
     /// A model answered, or a result was the answer (`direct`).
     Answered {
         direct: bool,
-        /// The ids and tools of its calls that were begun: a limit, a person, or what was offered, kept it from others.
+        /// The ids and tools of its calls that were begun: a limit, a person, or what was offered, kept it
+        /// from others.
         begun: Vec<(String, String)>,
     },
     /// A call that no answer of this record asked for was made.
@@ -62,9 +63,9 @@ pub enum Scene {
 struct Known {
     item: usize,
     arguments: Value,
-    /// True when a call inside it gave back more than the record keeps, or when it was stopped before there was one:
-    /// that does not happen again by itself. Also when one inside it was of a server's tool that is not there, which a flow
-    /// can neither name nor read as it did then.
+    /// True when a call inside it gave back more than the record keeps, or when it was stopped before there
+    /// was one: that does not happen again by itself. Also when one inside it was of a server's tool that is
+    /// not there, which a flow can neither name nor read as it did then.
     cut: bool,
 }
 
@@ -75,7 +76,8 @@ enum Use {
 }
 
 impl Record {
-    /// Reads where everything is. `flows` are the tools that can be run again without harm; what called one of `absent` cannot.
+    /// Reads where everything is. `flows` are the tools that can be run again without harm; what called one
+    /// of `absent` cannot.
     pub fn of(source: Source, flows: Vec<String>, absent: &HashSet<String>) -> Self {
         let mut record = Record {
             answers: Vec::new(),
@@ -94,7 +96,8 @@ impl Record {
         };
         let replied = !record.source.index.replies.is_empty();
         for (number, item) in record.source.index.items.iter().enumerate() {
-            // What a model said before this run, in a conversation that was taken up, is part of what was said to it.
+            // What a model said before this run, in a conversation that was taken up, is part of what was
+            // said to it.
             let taken_up =
                 replied && item.reply.is_none() && record.answers.is_empty() && record.calls.is_empty();
             match item.kind {
@@ -233,8 +236,8 @@ impl Record {
         }
     }
 
-    /// Stops the replay where the run was stopped before anybody had decided about this call: calls beside it that were
-    /// over by then come first. False when there is nothing to stop.
+    /// Stops the replay where the run was stopped before anybody had decided about this call: calls beside it
+    /// that were over by then come first. False when there is nothing to stop.
     async fn stop_at(&self, known: &Known) -> bool {
         let end = |known: &Known| self.source.index.items.get(known.item)?.call.as_ref()?.end;
         let last = end(known).map_or(u64::MAX, |Place(at, _)| at);
@@ -265,8 +268,8 @@ impl Record {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The call of the record that this one repeats: the first with its id that was not asked for yet, and among the
-    /// calls a tool made, the first with these arguments.
+    /// The call of the record that this one repeats: the first with its id that was not asked for yet, and
+    /// among the calls a tool made, the first with these arguments.
     fn find(&self, id: &str, tool: &str, arguments: &Value, inner: bool, what: Use) -> Option<&Known> {
         let numbers = self.by_id.get(&(id.to_owned(), tool.to_owned()))?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
@@ -326,7 +329,8 @@ impl Record {
     }
 }
 
-/// True when everything in `part` is in `whole` too: a schema may have added defaults and read text as numbers.
+/// True when everything in `part` is in `whole` too: a schema may have added defaults and read text as
+/// numbers.
 fn holds(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {

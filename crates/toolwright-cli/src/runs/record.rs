@@ -19,7 +19,8 @@ pub struct About<'a> {
 
 /// Makes a run be recorded. Gives back its id when it went to the user's folder of runs.
 ///
-/// A file that was named must be writable. The folder of runs need not be: then nothing is recorded, and that is said.
+/// A file that was named must be writable. The folder of runs need not be: then nothing is recorded, and that
+/// is said.
 pub fn record(
     console: &Console,
     builder: RunBuilder,

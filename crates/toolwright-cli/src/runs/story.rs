@@ -1,8 +1,8 @@
-//! A run as steps that two runs can be compared by: what was said, called, decided and given back. Times, ids and
-//! numbers of calls are left out.
+//! A run as steps that two runs can be compared by: what was said, called, decided and given back. Times, ids
+//! and numbers of calls are left out.
 //!
-//! Of each step only a hash is kept. Its text is read from the transcript where two runs differ, so that transcripts of
-//! any length can be compared.
+//! Of each step only a hash is kept. Its text is read from the transcript where two runs differ, so that
+//! transcripts of any length can be compared.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -30,11 +30,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub struct Story<'a> {
     source: &'a Source,
-    steps: Vec<Step>,
+    steps: Vec<StoryStep>,
 }
 
 /// One step: an item of the index, or its second half.
-struct Step {
+struct StoryStep {
     item: usize,
     part: Part,
     hash: u64,
@@ -58,8 +58,8 @@ impl<'a> Story<'a> {
         Story::read(source, |_| true, &HashSet::new())
     }
 
-    /// The same without what a replay does not do again: nobody stops an answer, and nothing is taken back. The calls inside of
-    /// those that were answered whole (`answered`, by their items) are not made.
+    /// The same without what a replay does not do again: nobody stops an answer, and nothing is taken back.
+    /// The calls inside of those that were answered whole (`answered`, by their items) are not made.
     pub fn played(source: &'a Source, answered: &HashSet<usize>) -> Self {
         Story::read(source, |kind| !matches!(kind, Kind::Failed | Kind::Stopped | Kind::Rewound), answered)
     }
@@ -82,8 +82,8 @@ impl<'a> Story<'a> {
                 (None, Kind::System | Kind::User | Kind::Assistant) => {
                     story.turn(message.replace(number), &mut calls, &inside);
                 }
-                // A run that was taken up again has one end. A limit that ended it is told there, and one that ended an
-                // agent in the result of its call.
+                // A run that was taken up again has one end. A limit that ended it is told there, and one
+                // that ended an agent in the result of its call.
                 (None, Kind::End) if last != Some(number) => {}
                 (None, Kind::Limit | Kind::Call) => {}
                 (None, Kind::End | Kind::Failed | Kind::Stopped | Kind::Rewound) => {
@@ -96,8 +96,8 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// A message and the calls it led to, in the order in which the model asked for them: what ran at the same time
-    /// has one order then.
+    /// A message and the calls it led to, in the order in which the model asked for them: what ran at the
+    /// same time has one order then.
     fn turn(&mut self, message: Option<usize>, calls: &mut Vec<usize>, inside: &HashMap<usize, Vec<usize>>) {
         if let Some(number) = message {
             self.push(number, Part::Message(calls.len()));
@@ -127,10 +127,11 @@ impl<'a> Story<'a> {
             (Part::Result, Some(item)) => self.hash_result(item, &mut hasher),
             _ => self.lines(item, part).hash(&mut hasher),
         }
-        self.steps.push(Step { item, part, hash: hasher.finish() });
+        self.steps.push(StoryStep { item, part, hash: hasher.finish() });
     }
 
-    /// Results are most of a transcript, so their bytes are hashed as they stand: why it failed, and the content.
+    /// Results are most of a transcript, so their bytes are hashed as they stand: why it failed, and the
+    /// content.
     fn hash_result(&self, item: &Item, hasher: &mut DefaultHasher) {
         let end = item.call.as_ref().and_then(|call| call.end);
         let Some(line) = end.and_then(|end| self.source.line(end).ok()) else { return };
@@ -291,7 +292,8 @@ pub fn compare(a: &Story<'_>, b: &Story<'_>) -> Vec<String> {
     for op in ops {
         let (old, new) = (op.old_range(), op.new_range());
         if let DiffOp::Equal { len, .. } = op {
-            // Only the ends of what is the same can stand beside a change. A step may have no line, hence a few more.
+            // Only the ends of what is the same can stand beside a change. A step may have no line, hence a
+            // few more.
             let near = 4 * AROUND;
             let same = if len <= 2 * near {
                 a.text(old)

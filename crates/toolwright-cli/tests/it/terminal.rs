@@ -160,8 +160,8 @@ impl Terminal {
 }
 
 impl Terminal {
-    /// Waits for the end of the output. A process that the program left behind may hold the terminal open, so the wait is
-    /// bounded.
+    /// Waits for the end of the output. A process that the program left behind may hold the terminal open, so
+    /// the wait is bounded.
     fn read_the_rest(&self) {
         let start = Instant::now();
         while !self.reading.is_finished() && start.elapsed() < Duration::from_secs(2) {

@@ -1,9 +1,9 @@
 //! How much work it is to check a value, so that no schema and no value can make a call hang.
 //!
-//! The validator remembers what it found out at references that lead back to themselves. All others it unfolds each
-//! time, and while it collects errors it remembers nothing: both can double the work with every level. Most schemas
-//! stay small when they are unfolded, which is found out once, and values are then checked at once. For the others the
-//! work is counted first.
+//! The validator remembers what it found out at references that lead back to themselves. All others it
+//! unfolds each time, and while it collects errors it remembers nothing: both can double the work with every
+//! level. Most schemas stay small when they are unfolded, which is found out once, and values are then
+//! checked at once. For the others the work is counted first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -95,7 +95,8 @@ impl Node {
 }
 
 impl Cost {
-    /// Reads a schema. An error when it refers to itself without end, or to something that cannot be followed.
+    /// Reads a schema. An error when it refers to itself without end, or to something that cannot be
+    /// followed.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let mut reader = Reader { places: Places::of(schema), found: HashMap::new(), todo: Vec::new() };
         reader.index(schema);
@@ -143,8 +144,8 @@ impl Cost {
         }
     }
 
-    /// How many schemas the validator may look at for one place of a value. At a schema that leads back to itself it
-    /// remembers objects and lists, but a text or a number goes all the way.
+    /// How many schemas the validator may look at for one place of a value. At a schema that leads back to
+    /// itself it remembers objects and lists, but a text or a number goes all the way.
     fn unfold(&self, same_value: &[Vec<usize>]) -> usize {
         let for_scalars = sum_up(same_value, |_, below| below.fold(1, usize::saturating_add));
         let is_cyclic = |index: &usize| self.cyclic.get(*index).copied().unwrap_or(false);
@@ -326,12 +327,14 @@ impl Count<'_> {
     }
 }
 
-/// What a pattern may take for every 64 bytes of a text: at worst all of its states are tried for each of them.
+/// What a pattern may take for every 64 bytes of a text: at worst all of its states are tried for each of
+/// them.
 fn scan(pattern: &str) -> usize {
     states(pattern) / 320
 }
 
-/// How large a value is: its parts, and a part for every 64 bytes of text or of a name. Counting ends at `most`.
+/// How large a value is: its parts, and a part for every 64 bytes of text or of a name. Counting ends at
+/// `most`.
 pub(super) fn size(value: &Value, most: usize) -> usize {
     let mut sum: usize = 0;
     let mut todo = vec![value];
@@ -369,7 +372,8 @@ fn sum_up(graph: &[Vec<usize>], add: impl Fn(usize, &mut dyn Iterator<Item = usi
     results
 }
 
-/// All nodes, each after those below it where there is no cycle. Does not recurse: references may be a long chain.
+/// All nodes, each after those below it where there is no cycle. Does not recurse: references may be a long
+/// chain.
 fn post_order(graph: &[Vec<usize>]) -> Vec<usize> {
     let mut order = Vec::with_capacity(graph.len());
     let mut seen = vec![false; graph.len()];

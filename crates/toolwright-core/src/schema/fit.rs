@@ -1,8 +1,9 @@
 //! Schema-guided reading of values that plainly mean the right thing.
 //!
-//! Only readings that lose nothing are made: text that is a number where a number is wanted, JSON text where a list or
-//! an object is wanted, a number where text is wanted, null for an optional that does not take null, an item twice in a
-//! set. The caller checks the result against the schema again, so a wrong guess here can only fail, never pass.
+//! Only readings that lose nothing are made: text that is a number where a number is wanted, JSON text where
+//! a list or an object is wanted, a number where text is wanted, null for an optional that does not take
+//! null, an item twice in a set. The caller checks the result against the schema again, so a wrong guess here
+//! can only fail, never pass.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,8 +21,8 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The names of fields that `patternProperties` speaks of, compiled.
 pub(super) type Patterns = HashMap<String, jsonschema::Validator>;
 
-/// Fits a value to a schema as far as it can be done safely. Returns a number that was wanted as an integer and is too
-/// large for one.
+/// Fits a value to a schema as far as it can be done safely. Returns a number that was wanted as an integer
+/// and is too large for one.
 pub(super) fn fit(value: &mut Value, schema: &Value, patterns: &Patterns) -> Option<Number> {
     let fitter = Fitter::new(schema, patterns, false);
     fitter.fit(value, schema);

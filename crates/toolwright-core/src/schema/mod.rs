@@ -1,9 +1,10 @@
 //! JSON Schema: made from Rust types, compiled once, and checked against what a model sends.
 //!
-//! Nothing of a schema is dropped on the way: `$ref`, `oneOf` and `const` reach the model as they were written. Checking
-//! reports every problem with its place. Values that plainly mean the right thing (`"5"` for an integer) are accepted
-//! unless [`Strictness::Strict`] is asked for; that part is in `fit`, the wording of problems in `explain`. Checking
-//! takes bounded time whatever the schema and the value are; that is in `cost` and `patterns`.
+//! Nothing of a schema is dropped on the way: `$ref`, `oneOf` and `const` reach the model as they were
+//! written. Checking reports every problem with its place. Values that plainly mean the right thing (`"5"`
+//! for an integer) are accepted unless [`Strictness::Strict`] is asked for; that part is in `fit`, the
+//! wording of problems in `explain`. Checking takes bounded time whatever the schema and the value are; that
+//! is in `cost` and `patterns`.
 
 mod cost;
 mod explain;
@@ -87,8 +88,9 @@ impl Schema {
         Ok(Schema { json: json.clone(), validator, patterns: patterns::names(json)?, cost })
     }
 
-    /// About how many bytes the patterns of a schema take once they are compiled, found out without compiling them;
-    /// nothing for a schema that has more than is compiled. For those who keep many schemas of one stranger.
+    /// About how many bytes the patterns of a schema take once they are compiled, found out without compiling
+    /// them; nothing for a schema that has more than is compiled. For those who keep many schemas of one
+    /// stranger.
     pub fn pattern_weight(json: &Value) -> Option<usize> {
         patterns::weight(json)
     }
@@ -140,7 +142,8 @@ impl Schema {
                 left = matches!(self.cost.telling(&fitted), Telling::All).then(|| self.places(&fitted));
             }
         }
-        // What the model sent is explained, not what was made of it; and only what could not be read leniently.
+        // What the model sent is explained, not what was made of it; and only what could not be read
+        // leniently.
         Err(match self.cost.telling(&arguments) {
             Telling::All => {
                 let left = left.unwrap_or_default();
@@ -238,8 +241,8 @@ pub fn depth(value: &Value) -> usize {
     deepest
 }
 
-/// Makes a value at most `levels` deep: what lies deeper is its JSON text instead. For what is written to be read again,
-/// since readers of JSON go only so deep.
+/// Makes a value at most `levels` deep: what lies deeper is its JSON text instead. For what is written to be
+/// read again, since readers of JSON go only so deep.
 pub fn flatten(value: &mut Value, levels: usize) {
     if levels == 0 && depth(value) > 0 {
         *value = Value::String(value.to_string());
@@ -254,8 +257,8 @@ pub fn flatten(value: &mut Value, levels: usize) {
 
 /// The parameter schema of a type whose fields are the parameters.
 ///
-/// Unknown parameters are refused, `required` is always there, and number formats that only mean something to Rust are
-/// left out.
+/// Unknown parameters are refused, `required` is always there, and number formats that only mean something to
+/// Rust are left out.
 pub fn parameters_of<A: JsonSchema>() -> Value {
     parameters_and_paths::<A>().0
 }
@@ -343,8 +346,8 @@ fn holds(places: &BTreeSet<String>, place: &str) -> bool {
     places.contains(place) || after.into_iter().next().is_some_and(|next| next.starts_with(&inside))
 }
 
-/// Reads validated arguments into a type. What the schema cannot express (a date that does not exist) is an error for
-/// the model, with its place.
+/// Reads validated arguments into a type. What the schema cannot express (a date that does not exist) is an
+/// error for the model, with its place.
 pub fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, ToolError> {
     A::deserialize(&arguments).map_err(|first| {
         let located = serde_path_to_error::deserialize::<_, A>(&arguments);

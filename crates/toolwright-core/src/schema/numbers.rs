@@ -1,10 +1,10 @@
-//! Numbers that JSON can write and 64 bits cannot hold. Reading such a number rounds it, which is right for a measured
-//! value and wrong for an identifier, so it is found before, or refused where an integer is wanted.
+//! Numbers that JSON can write and 64 bits cannot hold. Reading such a number rounds it, which is right for a
+//! measured value and wrong for an identifier, so it is found before, or refused where an integer is wanted.
 
 use super::fit::decimal;
 
-/// The first integer in a JSON text that is not the same number any more once it is read: one that neither 64 bits nor a
-/// double hold exactly.
+/// The first integer in a JSON text that is not the same number any more once it is read: one that neither 64
+/// bits nor a double hold exactly.
 ///
 /// ```
 /// use toolwright_core::schema::lossy_integer;

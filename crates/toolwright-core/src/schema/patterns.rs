@@ -1,12 +1,13 @@
 //! Patterns in linear time.
 //!
-//! A pattern comes from anywhere, and an engine that goes back can take for ever with it: counting how often it goes
-//! back does not bound what it does in between. The linear engine knows no look-ahead, but `^(?=A)(?!B)C` says the same
-//! as three patterns without any: it matches `^A`, does not match `^B`, and matches `^C`. That covers what schemas
-//! use it for. Any other look-around makes a schema that cannot be compiled.
+//! A pattern comes from anywhere, and an engine that goes back can take for ever with it: counting how often
+//! it goes back does not bound what it does in between. The linear engine knows no look-ahead, but
+//! `^(?=A)(?!B)C` says the same as three patterns without any: it matches `^A`, does not match `^B`, and
+//! matches `^C`. That covers what schemas use it for. Any other look-around makes a schema that cannot be
+//! compiled.
 //!
-//! A short pattern can be large once it is compiled (`\p{L}{20}` is a megabyte), and a schema has room for thousands of
-//! them. They are weighed before any is compiled, and all of one schema share one limit.
+//! A short pattern can be large once it is compiled (`\p{L}{20}` is a megabyte), and a schema has room for
+//! thousands of them. They are weighed before any is compiled, and all of one schema share one limit.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -42,8 +43,8 @@ pub(super) fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
     options.build(schema).map_err(|error| SchemaError(error.to_string()))
 }
 
-/// About how many bytes the patterns of a schema take once they are compiled; nothing when they are more than one schema
-/// may have. Nothing is compiled for it, and what is too much is not even read.
+/// About how many bytes the patterns of a schema take once they are compiled; nothing when they are more than
+/// one schema may have. Nothing is compiled for it, and what is too much is not even read.
 pub(super) fn weight(schema: &Value) -> Option<usize> {
     let (mut values, mut names) = (HashSet::new(), HashSet::new());
     let mut todo = vec![schema];
@@ -81,7 +82,8 @@ pub(super) fn check_weight(schema: &Value) -> Result<(), SchemaError> {
     })
 }
 
-/// About how many bytes the states of a compiled pattern take. None for one that cannot be read: it is not compiled.
+/// About how many bytes the states of a compiled pattern take. None for one that cannot be read: it is not
+/// compiled.
 pub(super) fn states(pattern: &str) -> usize {
     let Ok(rust) = jsonschema_regex::to_rust_regex(pattern) else { return 0 };
     // The parser bounds how deep groups are nested, and so what follows.
@@ -184,7 +186,8 @@ fn split(pattern: &str) -> Option<Vec<Value>> {
     Some(parts)
 }
 
-/// The characters that stand for something, and how many groups are open before each. Nothing for odd classes.
+/// The characters that stand for something, and how many groups are open before each. Nothing for odd
+/// classes.
 fn plain(pattern: &str) -> Option<impl Iterator<Item = (usize, char, usize)>> {
     if pattern.contains("[]") || pattern.contains("[^]") {
         return None;

@@ -1,7 +1,8 @@
 //! Where the references of a schema lead inside its document.
 //!
-//! A name may be found in several places when parts of the document have addresses of their own; then all of them are
-//! given. Nobody checks values with this, it only bounds the work, and more work than there is does no harm.
+//! A name may be found in several places when parts of the document have addresses of their own; then all of
+//! them are given. Nobody checks values with this, it only bounds the work, and more work than there is does
+//! no harm.
 
 use std::collections::HashMap;
 

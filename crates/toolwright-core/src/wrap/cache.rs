@@ -1,7 +1,8 @@
 //! A cache of results that are still fresh. Equal calls that arrive together do the work once.
 //!
-//! Nobody waits for work that waits for him: a call waits only for an equal one that is as deep as itself, and so never for
-//! one that it is part of. A cached tool is another tool than the one inside it, so one cache can hold both.
+//! Nobody waits for work that waits for him: a call waits only for an equal one that is as deep as itself,
+//! and so never for one that it is part of. A cached tool is another tool than the one inside it, so one
+//! cache can hold both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,12 +23,13 @@ use crate::tool::{Tool, canonical_json};
 /// How many results a cache keeps unless told otherwise.
 const DEFAULT_CAPACITY: usize = 1024;
 
-/// Results by tool and canonical arguments, for every run that uses it. Clones share it, so several tools can use one.
+/// Results by tool and canonical arguments, for every run that uses it. Clones share it, so several tools can
+/// use one.
 ///
-/// A call is answered with the result of an earlier one of the same tool with equal arguments, whoever made that. The
-/// cache does not look at the run's `State`, sandbox or store, nor at who asks: a tool whose result depends on them is
-/// cached for each run alone, with [`cached`](super::ToolExt::cached). Copies of one [`ToolDef`] are one tool, also under
-/// other names; two tools of one name are not.
+/// A call is answered with the result of an earlier one of the same tool with equal arguments, whoever made
+/// that. The cache does not look at the run's `State`, sandbox or store, nor at who asks: a tool whose result
+/// depends on them is cached for each run alone, with [`cached`](super::ToolExt::cached). Copies of one
+/// [`ToolDef`] are one tool, also under other names; two tools of one name are not.
 ///
 /// Only successful results are kept. When the cache is full, what is oldest makes room.
 #[derive(Debug, Clone)]

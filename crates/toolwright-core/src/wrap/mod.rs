@@ -1,7 +1,7 @@
 //! Wrappers around any tool: safe results, rate limits, caches, retries.
 //!
-//! Each is one line on a tool, keeps its definition, and reports what it did as notes of the call. A [`RateLimit`] or
-//! a [`Cache`] can be shared between tools.
+//! Each is one line on a tool, keeps its definition, and reports what it did as notes of the call. A
+//! [`RateLimit`] or a [`Cache`] can be shared between tools.
 
 mod cache;
 mod rate;
@@ -38,7 +38,8 @@ pub use retry::Retry;
 /// assert_eq!(&*search.spec().name, "search");
 /// ```
 pub trait ToolExt: Tool + Sized + 'static {
-    /// Always succeeds, with `{success: true, result}` or `{success: false, error, error_type}`. Fatal errors stay fatal.
+    /// Always succeeds, with `{success: true, result}` or `{success: false, error, error_type}`. Fatal errors
+    /// stay fatal.
     fn safe(self) -> ToolDef {
         safe::wrap(self)
     }
@@ -53,14 +54,14 @@ pub trait ToolExt: Tool + Sized + 'static {
         rate::wrap(self, limit.clone())
     }
 
-    /// Keeps successful results for `ttl`; equal arguments, in whatever order, share one. Every run has results of its own,
-    /// and forgets them when it is over.
+    /// Keeps successful results for `ttl`; equal arguments, in whatever order, share one. Every run has
+    /// results of its own, and forgets them when it is over.
     fn cached(self, ttl: Duration) -> ToolDef {
         cache::of_run(self, ttl)
     }
 
-    /// Keeps successful results in a cache that other tools and other runs may share; see [`Cache`] for what it does not
-    /// look at.
+    /// Keeps successful results in a cache that other tools and other runs may share; see [`Cache`] for what
+    /// it does not look at.
     fn cached_in(self, cache: &Cache) -> ToolDef {
         cache::shared(self, cache.clone())
     }

@@ -27,7 +27,8 @@ const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 pub struct RateLimit {
     calls: usize,
     period: Duration,
-    /// When calls were, or will be, let through: in order, one entry per call of the last period and per waiting call.
+    /// When calls were, or will be, let through: in order, one entry per call of the last period and per
+    /// waiting call.
     admitted: Arc<Mutex<VecDeque<Instant>>>,
 }
 
@@ -60,7 +61,8 @@ impl RateLimit {
         wait
     }
 
-    /// Books the next free moment. Bookings are in order, so each is at least a period after the one `calls` before it.
+    /// Books the next free moment. Bookings are in order, so each is at least a period after the one `calls`
+    /// before it.
     fn reserve(&self, now: Instant) -> Instant {
         let mut admitted = lock(&self.admitted);
         while admitted.front().is_some_and(|&first| self.after(first) <= now) {

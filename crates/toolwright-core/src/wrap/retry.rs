@@ -10,8 +10,8 @@ use crate::tool::Tool;
 
 /// How often, and how patiently, a failing call is tried again.
 ///
-/// Tried again are the tool's own errors and time-outs inside it; wrong arguments, refusals, limits and fatal errors
-/// are not, because trying again cannot help.
+/// Tried again are the tool's own errors and time-outs inside it; wrong arguments, refusals, limits and fatal
+/// errors are not, because trying again cannot help.
 #[derive(Debug, Clone)]
 pub struct Retry {
     attempts: u32,
@@ -20,7 +20,8 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// At most `attempts` attempts in all (at least one), with pauses of 0.1 s, 0.2 s, 0.4 s and so on up to 10 s.
+    /// At most `attempts` attempts in all (at least one), with pauses of 0.1 s, 0.2 s, 0.4 s and so on up to
+    /// 10 s.
     pub fn times(attempts: u32) -> Self {
         Retry {
             attempts: attempts.max(1),

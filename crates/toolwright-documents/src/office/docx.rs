@@ -1,4 +1,5 @@
-//! Word documents: styles name the headings, numbering the lists; notes, comments and tracked changes are kept, marked.
+//! Word documents: styles name the headings, numbering the lists; notes, comments and tracked changes are
+//! kept, marked.
 
 use std::collections::HashMap;
 

@@ -84,9 +84,10 @@ fn slide(package: &mut Package, path: &str, reading: &mut Reading<'_>) -> Result
     let relations = package.relations(path, reading);
     let mut shapes = Vec::new();
     let start = tree.find(tree.root(), "spTree").unwrap_or_else(|| tree.root());
-    let mut walk = Walk { tree: &tree, relations: &relations, package, reading, page: &mut page };
+    let mut walk = SlideWalk { tree: &tree, relations: &relations, package, reading, page: &mut page };
     walk.shapes(start, (0.0, 0.0, 1.0, 1.0), 0, &mut shapes);
-    // The title first, then rows of shapes from the top, each from the left; what has no place keeps its order.
+    // The title first, then rows of shapes from the top, each from the left; what has no place keeps its
+    // order.
     let row = |shape: &Shape| shape.bounds.map_or(0, |bounds| (bounds.y0 / 12.0).round() as i32);
     shapes.sort_by(|a, b| {
         b.title.cmp(&a.title).then(row(a).cmp(&row(b))).then_with(|| match (a.bounds, b.bounds) {
@@ -167,7 +168,7 @@ fn paragraph_text(tree: &Tree, at: u32) -> String {
     text
 }
 
-struct Walk<'w, 'r, 'o> {
+struct SlideWalk<'w, 'r, 'o> {
     tree: &'w Tree,
     relations: &'w HashMap<String, Relation>,
     package: &'w mut Package,
@@ -178,7 +179,7 @@ struct Walk<'w, 'r, 'o> {
 /// Offset and scale from a group to its slide.
 type Frame = (f32, f32, f32, f32);
 
-impl Walk<'_, '_, '_> {
+impl SlideWalk<'_, '_, '_> {
     fn shapes(&mut self, at: u32, frame: Frame, depth: usize, out: &mut Vec<Shape>) {
         if depth > MAX_GROUPS {
             return;

@@ -296,7 +296,8 @@ fn date(time: &ExcelDateTime) -> String {
     }
 }
 
-/// OpenDocument sheets are read from their tree, so that a cell repeated a million times does not become a table of a million.
+/// OpenDocument sheets are read from their tree, so that a cell repeated a million times does not become a
+/// table of a million.
 fn read_open_document(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let tree = odt::content(&mut package, reading)?;

@@ -15,7 +15,8 @@ pub(super) struct CodeMaps {
 }
 
 impl CodeMaps {
-    /// The character of a glyph without one: by the font's own map, else its code where that is a printable letter.
+    /// The character of a glyph without one: by the font's own map, else its code where that is a printable
+    /// letter.
     pub(super) fn lookup(&mut self, glyph: &Glyph<'_>) -> Option<char> {
         if let Glyph::Outline(outline) = glyph
             && let Some(data) = outline.font_data()

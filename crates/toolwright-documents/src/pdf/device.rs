@@ -30,7 +30,8 @@ pub(super) type Turn = u8;
 /// The turn of text whose baseline runs along no edge of the page.
 pub(super) const SLANTED: Turn = 4;
 
-/// A character on the page, in points from the upper left corner, turned so that its baseline runs to the right.
+/// A character on the page, in points from the upper left corner, turned so that its baseline runs to the
+/// right.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glyph {
     pub(super) ch: char,
@@ -151,7 +152,8 @@ impl<'s> Collector<'s> {
         }
     }
 
-    /// Ends the interpretation when the time is up or the page draws too much. The interpreter offers no other way out.
+    /// Ends the interpretation when the time is up or the page draws too much. The interpreter offers no
+    /// other way out.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(256) && Instant::now() >= self.deadline {

@@ -1,4 +1,5 @@
-//! Pictures of a document as files: JPEG as it is, plain compressed pixels wrapped as PNG, everything else decoded.
+//! Pictures of a document as files: JPEG as it is, plain compressed pixels wrapped as PNG, everything else
+//! decoded.
 
 use std::collections::HashMap;
 

@@ -207,7 +207,8 @@ fn furniture(page: &mut Page, glyphs: &[Glyph]) {
     }
 }
 
-/// What no reader of the page sees, by reason; passages are told apart by their place in the order of drawing.
+/// What no reader of the page sees, by reason; passages are told apart by their place in the order of
+/// drawing.
 fn hidden_passages(page: &mut Page, glyphs: &[Glyph]) {
     let mut start = 0;
     for at in 1..=glyphs.len() {

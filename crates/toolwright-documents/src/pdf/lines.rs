@@ -1,4 +1,5 @@
-//! Glyphs become segments (words with small gaps between them), and segments of one baseline become lines of text.
+//! Glyphs become segments (words with small gaps between them), and segments of one baseline become lines of
+//! text.
 
 use super::device::Glyph;
 

@@ -71,7 +71,8 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
                 info.stopped = stop(reason);
                 break;
             }
-            // The rest of the document may still be fine; the page is there, with a warning in place of its text.
+            // The rest of the document may still be fine; the page is there, with a warning in place of its
+            // text.
             Err(PageFailure::Broken(reason)) => {
                 cache = InterpreterCache::new();
                 let warning = format!("page {number} could not be read: {reason}");
@@ -120,7 +121,8 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
-/// Takes the decompressed size of a page off what is left. Only large streams are looked at: small ones cannot be bombs.
+/// Takes the decompressed size of a page off what is left. Only large streams are looked at: small ones
+/// cannot be bombs.
 fn expand(page: &PdfPage<'_>, reading: &mut Reading<'_>) -> Result<(), DocumentError> {
     use hayro_interpret::hayro_syntax::object::{Array, Object, Stream};
     let mut streams: Vec<Stream<'_>> = Vec::new();

@@ -1,4 +1,5 @@
-//! The reading order of a page: columns are found by their gutters, and what crosses a gutter divides the page into bands.
+//! The reading order of a page: columns are found by their gutters, and what crosses a gutter divides the
+//! page into bands.
 
 use super::lines::Segment;
 
@@ -231,7 +232,8 @@ fn weigh(items: &[Item], gutter: Gutter) -> f32 {
         }
         let chars = |rows: &[Row]| rows.iter().map(|row| row.chars).sum::<usize>() as f32 / rows.len() as f32;
         let fewest = chars(&left).min(chars(&right));
-        // Lines of columns stand at any height; rows of a table stand on common baselines, and leave much room.
+        // Lines of columns stand at any height; rows of a table stand on common baselines, and leave much
+        // room.
         let aligned = left
             .iter()
             .filter(|row| right.iter().any(|other| (other.y - row.y).abs() < row.size * 0.15))

@@ -1,4 +1,5 @@
-//! What a tagged PDF says about the parts of a page: headings, notes, code, and the text that stands for a figure.
+//! What a tagged PDF says about the parts of a page: headings, notes, code, and the text that stands for a
+//! figure.
 
 use std::collections::HashMap;
 

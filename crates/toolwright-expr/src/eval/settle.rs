@@ -27,8 +27,9 @@ impl Eval<'_> {
         Ok(self.settle(&value, Holders::One, &mut VisitedValues::new())?.unwrap_or(value))
     }
 
-    /// `None` when there is no iterator in the value. A value with many holders is visited once: a list that holds
-    /// another one many times takes little memory, but visiting every path through it takes exponential time.
+    /// `None` when there is no iterator in the value. A value with many holders is visited once: a list that
+    /// holds another one many times takes little memory, but visiting every path through it takes exponential
+    /// time.
     fn settle(
         &mut self,
         value: &Value,

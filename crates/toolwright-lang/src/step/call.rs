@@ -130,8 +130,8 @@ impl Call {
 }
 
 impl Call {
-    /// The error with the place of this statement. Arguments that the callee refused are its own mistake: then it is where
-    /// they stand.
+    /// The error with the place of this statement. Arguments that the callee refused are its own mistake:
+    /// then it is where they stand.
     fn placed(&self, error: ToolError, located: &Arc<str>) -> ToolError {
         if error.kind() != ErrorKind::Parsing || std::error::Error::source(&error).is_some() {
             return error::called(error, located.to_string());

@@ -133,8 +133,8 @@ impl Each {
         Ok(results)
     }
 
-    /// Several elements at a time. Each stores into variables of its own; they come together in order at the end. The
-    /// first error wins, and what has not started never does.
+    /// Several elements at a time. Each stores into variables of its own; they come together in order at the
+    /// end. The first error wins, and what has not started never does.
     async fn at_once(
         &self,
         flow: &Flow<'_>,

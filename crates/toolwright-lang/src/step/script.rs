@@ -31,8 +31,8 @@ pub(crate) struct ScriptStep {
 }
 
 impl ScriptStep {
-    /// Runs the script on a thread that may block, because its tools are awaited there. A cancelled flow, or one that
-    /// nobody waits for any more, raises the flag that ends the script.
+    /// Runs the script on a thread that may block, because its tools are awaited there. A cancelled flow, or
+    /// one that nobody waits for any more, raises the flag that ends the script.
     pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
         let flag = Arc::new(AtomicBool::new(false));
         let _raise = Raise(flag.clone());
@@ -109,8 +109,9 @@ impl Drop for Raise {
 }
 
 thread_local! {
-    /// Whether this thread runs a script, and may wait for a tool. A function that a script left behind may be called anywhere: by an expression
-    /// of the flow, or by a flow that this thread waits for already. To wait there would be a panic.
+    /// Whether this thread runs a script, and may wait for a tool. A function that a script left behind may
+    /// be called anywhere: by an expression of the flow, or by a flow that this thread waits for already. To
+    /// wait there would be a panic.
     static CAN_WAIT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -137,8 +138,8 @@ fn raised(error: ToolError) -> HostError {
     HostError::new(class, message).with_source(error)
 }
 
-/// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were when the
-/// script began.
+/// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were
+/// when the script began.
 fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: EvalLimits) -> Value {
     let (context, callee, beside) = (flow.context.clone(), callee.clone(), flow.beside.keeper());
     Value::host(NamedFunction::new(callee.name.to_string(), move |arguments: HostArgs| {

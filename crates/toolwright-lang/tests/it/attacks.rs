@@ -1,7 +1,7 @@
 //! Files that mean harm: each ends in a located problem, soon and in little memory.
 //!
-//! The files are data (`testdata/attacks/files.json`). Memory is always checked; processor time in optimised builds, which
-//! `cargo xtask attacks` makes.
+//! The files are data (`testdata/attacks/files.json`). Memory is always checked; processor time in optimised
+//! builds, which `cargo xtask attacks` makes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -126,7 +126,8 @@ tools:
     assert_eq!(call(&file, "also_fine", json!({})).await, Ok(json!(1)));
 }
 
-/// EX-10: what an expression gives is one value to the tool that is called; nothing is split, quoted or read again.
+/// EX-10: what an expression gives is one value to the tool that is called; nothing is split, quoted or read
+/// again.
 #[tokio::test]
 async fn values_of_expressions_stay_whole() {
     let file = "

@@ -73,8 +73,8 @@ async fn run_text(shown: &str, text: &str) {
     assert!(stated > 0, "{shown} states no result");
 }
 
-/// The documentation of llm-workers writes `{query}` where `${query}` was meant. The file loads and runs as it is, and
-/// `check` says so.
+/// The documentation of llm-workers writes `{query}` where `${query}` was meant. The file loads and runs as
+/// it is, and `check` says so.
 #[tokio::test]
 async fn a_documented_slip_runs_as_written_and_is_pointed_at() {
     let text = std::fs::read_to_string(folder().join("08_composing.yaml")).unwrap();

@@ -1,5 +1,5 @@
-//! How each Rust type appears to a model. The same table is the reference page `docs/reference/types.md`; run with
-//! `TOOLWRIGHT_BLESS=1` to write it again.
+//! How each Rust type appears to a model. The same table is the reference page `docs/reference/types.md`; run
+//! with `TOOLWRIGHT_BLESS=1` to write it again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;

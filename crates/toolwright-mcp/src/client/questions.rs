@@ -1,5 +1,5 @@
-//! The questions of a server: bounded, and answered by the program's own answers or by the client whose call the
-//! server works on.
+//! The questions of a server: bounded, and answered by the program's own answers or by the client whose call
+//! the server works on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

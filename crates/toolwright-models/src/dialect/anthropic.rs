@@ -1,5 +1,5 @@
-//! Anthropic's strict subset. What it cannot express is described to the model in the tool's description, in the same
-//! words as the vendor's own client uses, so that both behave alike.
+//! Anthropic's strict subset. What it cannot express is described to the model in the tool's description, in
+//! the same words as the vendor's own client uses, so that both behave alike.
 
 use serde_json::{Map, Value};
 

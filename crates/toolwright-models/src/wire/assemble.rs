@@ -42,7 +42,7 @@ pub(super) enum Piece {
     Call {
         id: String,
         name: String,
-        arguments: Arguments,
+        arguments: CallArguments,
         kept: Map<String, Value>,
     },
 }
@@ -63,20 +63,20 @@ pub(super) fn kept(block: &Value, known: &[&str]) -> Map<String, Value> {
 
 /// The arguments of a call: text as it comes in, or a value that came whole.
 #[derive(Debug)]
-pub(super) enum Arguments {
+pub(super) enum CallArguments {
     Text(String),
     Value(Value),
 }
 
-impl Arguments {
+impl CallArguments {
     /// The arguments of a call after which nothing came, in a reply that reached its limit. Text shows by
     /// itself whether it is whole; a value only shows what the server made of it, so it becomes text that is
     /// cut off.
     fn cut_off(&mut self) {
         let text = match self {
-            Arguments::Text(text) | Arguments::Value(Value::String(text)) => std::mem::take(text),
-            Arguments::Value(Value::Null) => String::new(),
-            Arguments::Value(value) => {
+            CallArguments::Text(text) | CallArguments::Value(Value::String(text)) => std::mem::take(text),
+            CallArguments::Value(Value::Null) => String::new(),
+            CallArguments::Value(value) => {
                 let mut text = value.to_string();
                 text.pop();
                 text
@@ -84,32 +84,32 @@ impl Arguments {
         };
         // What does not begin as an object would be read as the first argument.
         let object = text.trim_start().starts_with('{');
-        *self = Arguments::Text(if object { text } else { format!("{{{text}") });
+        *self = CallArguments::Text(if object { text } else { format!("{{{text}") });
     }
 
     /// Whether these are surely all arguments of a call.
     fn is_whole(&self) -> bool {
         match self {
-            Arguments::Value(value) => value.is_object(),
-            Arguments::Text(text) => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
+            CallArguments::Value(value) => value.is_object(),
+            CallArguments::Text(text) => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
         }
     }
 
     fn is_blank(&self) -> bool {
-        matches!(self, Arguments::Text(text) if text.trim().is_empty())
+        matches!(self, CallArguments::Text(text) if text.trim().is_empty())
     }
 
     /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime
     /// reads it leniently and never completes what was cut off.
     fn into_value(self) -> Value {
         match self {
-            Arguments::Value(Value::Null) => Value::Object(Map::new()),
-            Arguments::Value(Value::String(text)) => Arguments::Text(text).into_value(),
-            Arguments::Value(value) => value,
-            Arguments::Text(text) if text.trim().is_empty() => Value::Object(Map::new()),
+            CallArguments::Value(Value::Null) => Value::Object(Map::new()),
+            CallArguments::Value(Value::String(text)) => CallArguments::Text(text).into_value(),
+            CallArguments::Value(value) => value,
+            CallArguments::Text(text) if text.trim().is_empty() => Value::Object(Map::new()),
             // Reading it would change a number; the runtime says so.
-            Arguments::Text(text) if lossy_integer(&text).is_some() => Value::String(text),
-            Arguments::Text(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
+            CallArguments::Text(text) if lossy_integer(&text).is_some() => Value::String(text),
+            CallArguments::Text(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
                 Ok(map) => Value::Object(map),
                 Err(_) => Value::String(text),
             },
@@ -217,7 +217,7 @@ impl Assembly {
     /// Whether there are calls, and each of them is whole. A call without a word of arguments is one of a
     /// tool that takes none only where the stream `ended` in order.
     pub(super) fn has_whole_calls(&self, ended: bool) -> bool {
-        let whole = |arguments: &Arguments| arguments.is_whole() || (ended && arguments.is_blank());
+        let whole = |arguments: &CallArguments| arguments.is_whole() || (ended && arguments.is_blank());
         let mut calls = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Call { name, arguments, .. } => Some(!name.is_empty() && whole(arguments)),
             _ => None,
@@ -229,7 +229,8 @@ impl Assembly {
     pub(super) fn finish(self) -> Result<ModelReply, ModelError> {
         check_shapes(self.pieces.iter().filter_map(|piece| match piece {
             Piece::Call {
-                arguments: Arguments::Text(text) | Arguments::Value(Value::String(text)), ..
+                arguments: CallArguments::Text(text) | CallArguments::Value(Value::String(text)),
+                ..
             } => Some(text.as_str()),
             _ => None,
         }))?;
@@ -316,7 +317,7 @@ mod tests {
         let options = ModelOptions::default();
         let request =
             ModelRequest { messages: &[], tools: &[], tool_choice: &ToolChoice::Auto, options: &options };
-        let text = |text: &str| Arguments::Text(text.to_owned());
+        let text = |text: &str| CallArguments::Text(text.to_owned());
         let reply = |stop, arguments, after: Option<&str>| {
             let mut assembly = Assembly::new(crate::vendor::find("openai-chat").unwrap(), &request);
             let (id, name, kept) = ("1".to_owned(), "wipe".to_owned(), Map::new());
@@ -332,23 +333,26 @@ mod tests {
             assert_eq!(reply(stop, text(""), None), Value::from("{"));
             assert_eq!(reply(stop, text("{\"a\":1"), Some("")), Value::from("{\"a\":1"));
             assert_eq!(reply(stop, text("rm -rf /tm"), None), Value::from("{rm -rf /tm"));
-            assert_eq!(reply(stop, Arguments::Value(json!({"a": 1})), None), Value::from("{\"a\":1"));
-            assert_eq!(reply(stop, Arguments::Value(json!({})), None), Value::from("{"));
+            assert_eq!(reply(stop, CallArguments::Value(json!({"a": 1})), None), Value::from("{\"a\":1"));
+            assert_eq!(reply(stop, CallArguments::Value(json!({})), None), Value::from("{"));
             // These are whole for sure: the text is, or something came after.
             assert_eq!(reply(stop, text("{\"a\":1}"), None), json!({"a": 1}));
-            assert_eq!(reply(stop, Arguments::Value(json!({"a": 1})), Some("I")), json!({"a": 1}));
+            assert_eq!(reply(stop, CallArguments::Value(json!({"a": 1})), Some("I")), json!({"a": 1}));
         }
         assert_eq!(reply(StopReason::ToolCalls, text(""), None), json!({}));
-        assert_eq!(reply(StopReason::ToolCalls, Arguments::Value(json!({"a": 1})), None), json!({"a": 1}));
+        assert_eq!(
+            reply(StopReason::ToolCalls, CallArguments::Value(json!({"a": 1})), None),
+            json!({"a": 1})
+        );
     }
 
     #[test]
     fn a_number_that_reading_would_change_stays_text() {
         let text = r#"{"id": 123456789012345678901234}"#;
-        assert_eq!(Arguments::Text(text.to_owned()).into_value(), Value::from(text));
+        assert_eq!(CallArguments::Text(text.to_owned()).into_value(), Value::from(text));
         let text = r#"{"id": 12345678901234567890}"#;
         assert_eq!(
-            Arguments::Text(text.to_owned()).into_value(),
+            CallArguments::Text(text.to_owned()).into_value(),
             json!({"id": 12_345_678_901_234_567_890_u64})
         );
     }

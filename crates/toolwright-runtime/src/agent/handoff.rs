@@ -52,8 +52,8 @@ impl Handoff {
         handoff.downcast_ref().cloned()
     }
 
-    /// Lets the agent go on with a conversation until `stop` fires: gives what it adds, and whether it broke. It sees what
-    /// was said and done, without the instructions of others.
+    /// Lets the agent go on with a conversation until `stop` fires: gives what it adds, and whether it broke.
+    /// It sees what was said and done, without the instructions of others.
     pub(crate) fn take_over(
         self,
         run: &Run,
@@ -89,8 +89,8 @@ impl Handoff {
         let name = &agent.name;
         let said = agent.said(conversation);
         let (tools, new) = (run.frame.tools.current(), said.iter().skip(before));
-        // What it was told on the way was not said by the user of the conversation; what the agents that it handed over to
-        // added was.
+        // What it was told on the way was not said by the user of the conversation; what the agents that it
+        // handed over to added was.
         let told = |message: &&Message| agent.react.as_ref().is_some_and(|react| react.tells(message));
         let new = new.filter(|message| !told(message));
         let mut added: Vec<Message> = new.filter_map(|message| signed(message, name, &tools)).collect();
@@ -104,8 +104,8 @@ impl Handoff {
     }
 }
 
-/// A message as another agent sees it, who has neither the instructions nor the tools that it is about: calls and their
-/// results are words. That the conversation was handed over goes without saying.
+/// A message as another agent sees it, who has neither the instructions nor the tools that it is about: calls
+/// and their results are words. That the conversation was handed over goes without saying.
 fn seen(message: &Message, tools: &Toolset) -> Option<Message> {
     let hands_over = |name: &str| tools.get(name).is_some_and(|entry| Handoff::of(&*entry.tool).is_some());
     match message {

@@ -33,7 +33,8 @@ fn runs(entries: &[Value], name: &str, arguments: &Value, schema: &Value) -> boo
     policy.rule_from(0, &call, &spec, &ToolPolicy::default(), false).decision == RuleDecision::Approve
 }
 
-/// What a pattern is about there, an entry that refuses refuses here, and one that approves approves nothing else.
+/// What a pattern is about there, an entry that refuses refuses here, and one that approves approves nothing
+/// else.
 #[test]
 fn patterns_are_about_what_they_are_about_in_inspect() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/inspect/approvers.json");

@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 use toolwright_core::ToolCall;
 
 /// The call as one line: text in single quotes, everything else as JSON. Names that are not plain
-/// words are written like text. Quotes, backslashes and control characters in text are escaped, so that an argument cannot
-/// pretend to be another.
+/// words are written like text. Quotes, backslashes and control characters in text are escaped, so that an
+/// argument cannot pretend to be another.
 pub fn call_text(call: &ToolCall) -> String {
     Writing::Ours.text(call)
 }
@@ -19,7 +19,8 @@ pub(super) enum Writing {
     Ours,
     /// The same with the values of Python: `True`, `None`, `['a', 1.0]`.
     Python,
-    /// As Inspect shows it to its policies: the values of Python, but texts and names bare, with nothing escaped.
+    /// As Inspect shows it to its policies: the values of Python, but texts and names bare, with nothing
+    /// escaped.
     Inspect,
 }
 

@@ -1,6 +1,6 @@
-//! Patterns over one argument, and where an argument is found: what a call leaves out is what the schema names as its
-//! default. A number is the same number however it is written: 5 is 5.0; the fields of an object are written in the order of
-//! their names, whatever order a model chose.
+//! Patterns over one argument, and where an argument is found: what a call leaves out is what the schema
+//! names as its default. A number is the same number however it is written: 5 is 5.0; the fields of an object
+//! are written in the order of their names, whatever order a model chose.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub enum Match {
 }
 
 impl Match {
-    /// A pattern from its form in a file: text or a list (globs), a scalar (equals), or a map with one of `equals`,
-    /// `regex`, `not`, `above`, `below`.
+    /// A pattern from its form in a file: text or a list (globs), a scalar (equals), or a map with one of
+    /// `equals`, `regex`, `not`, `above`, `below`.
     pub fn new(pattern: &Value) -> Result<Self, String> {
         match pattern {
             Value::String(text) => Ok(Match::Glob(vec![text.clone()])),
@@ -127,8 +127,8 @@ fn declares(schema: &Value, name: &str) -> bool {
     schema.get("properties").is_some_and(|all| all.get(name).is_some())
 }
 
-/// The arguments that a name in a rule may mean. A declared parameter is meant by its whole name; else each dot may be
-/// part of a name, or lead inside.
+/// The arguments that a name in a rule may mean. A declared parameter is meant by its whole name; else each
+/// dot may be part of a name, or lead inside.
 pub(super) fn meant<'a>(
     arguments: &'a Value,
     schema: &'a Value,

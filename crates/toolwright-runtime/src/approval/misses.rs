@@ -1,5 +1,5 @@
-//! What a policy says about tools and parameters that do not exist. A rule that can never match is no mistake while a run
-//! goes on, since tools come and go; before it, somebody should be told.
+//! What a policy says about tools and parameters that do not exist. A rule that can never match is no mistake
+//! while a run goes on, since tools come and go; before it, somebody should be told.
 
 use serde_json::Value;
 use toolwright_core::{Entry, Misfit, Toolset, nearest};

@@ -1,9 +1,10 @@
 //! Deciding about calls before they run.
 //!
-//! A [`Policy`] picks the rules that match a call; the strictest wins. What rules change is changed before anybody is
-//! asked, so a person sees what will run. What no rule decides is asked: one approver after the other, until one does not
-//! pass it on (an `approvers:` file goes on with its next entry then). When there is nobody to ask, or nobody left, the call
-//! is refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
+//! A [`Policy`] picks the rules that match a call; the strictest wins. What rules change is changed before
+//! anybody is asked, so a person sees what will run. What no rule decides is asked: one approver after the
+//! other, until one does not pass it on (an `approvers:` file goes on with its next entry then). When there
+//! is nobody to ask, or nobody left, the call is refused. A run without a policy approves everything but the
+//! calls of tools that wait for a person's word.
 
 #[cfg(test)]
 mod approvers_tests;
@@ -48,7 +49,8 @@ pub(crate) struct Approvals {
 type Verdict<'a> = (&'a str, Decision, Option<String>);
 
 impl Approvals {
-    /// Decides about one call, and returns it as it may run. An error is for the model, unless the run is to end.
+    /// Decides about one call, and returns it as it may run. An error is for the model, unless the run is to
+    /// end.
     pub(crate) async fn review(
         &self,
         run: &RunFrame,
@@ -113,7 +115,8 @@ impl Approvals {
         }
     }
 
-    /// The word of the rules, or of those whom they leave it to; none when the rules changed the call, which is on record.
+    /// The word of the rules, or of those whom they leave it to; none when the rules changed the call, which
+    /// is on record.
     async fn decide(
         &self,
         case: &Case<'_>,
@@ -148,8 +151,8 @@ impl Approvals {
         }
     }
 
-    /// Asks the approvers, one after the other, until one decides; `None` when nobody does. Whoever passes the call on is on
-    /// record too.
+    /// Asks the approvers, one after the other, until one decides; `None` when nobody does. Whoever passes
+    /// the call on is on record too.
     async fn ask(
         &self,
         case: &Case<'_>,
@@ -254,7 +257,8 @@ impl Case<'_> {
         Ok(true)
     }
 
-    /// The ruling; where the rules would let the call run and the tool itself wants it confirmed, somebody is asked.
+    /// The ruling; where the rules would let the call run and the tool itself wants it confirmed, somebody is
+    /// asked.
     fn confirmed(&self, ruling: Ruling) -> Ruling {
         if ruling.decision >= RuleDecision::Ask {
             return ruling;
@@ -285,8 +289,8 @@ fn is_contained(run: &RunFrame, policy: &ToolPolicy) -> bool {
     policy.sandboxed && run.scope.sandboxes.values().all(|sandbox| sandbox.isolates())
 }
 
-/// Puts arguments in the order in which the tool declares them, and others after them by name: what a rule or a person
-/// reads does not depend on the order a model chose.
+/// Puts arguments in the order in which the tool declares them, and others after them by name: what a rule or
+/// a person reads does not depend on the order a model chose.
 fn in_declared_order(spec: &ToolSpec, arguments: &mut Value) {
     let Value::Object(given) = arguments else { return };
     let declared = spec.parameters.get("properties").and_then(Value::as_object);

@@ -1,6 +1,7 @@
 //! Which calls a rule names: patterns over the names of tools, and over whole calls.
 //!
-//! A pattern never becomes wider than it was written: what cannot be read for certain is refused when the policy loads.
+//! A pattern never becomes wider than it was written: what cannot be read for certain is refused when the
+//! policy loads.
 
 use serde_json::Value;
 use toolwright_core::{ToolCall, glob_match};
@@ -73,11 +74,11 @@ impl Naming {
         Ok(Naming { wanted, unwanted, writings: Writings::Any(&[Writing::Ours]) })
     }
 
-    /// The patterns of an entry of an `approvers:` file, read as Inspect does: commas part them, each is the start of a
-    /// whole call in Inspect's own writing. There a value's quotes are bare, so that it can pretend to be more than one
-    /// argument. An entry that lets a call pass is therefore about no more than what also fits with quotes escaped, its
-    /// calls are not cut at their commas, and what reads as a name is a name. Any other entry is about what fits in any
-    /// writing, ours among them.
+    /// The patterns of an entry of an `approvers:` file, read as Inspect does: commas part them, each is the
+    /// start of a whole call in Inspect's own writing. There a value's quotes are bare, so that it can
+    /// pretend to be more than one argument. An entry that lets a call pass is therefore about no more than
+    /// what also fits with quotes escaped, its calls are not cut at their commas, and what reads as a name is
+    /// a name. Any other entry is about what fits in any writing, ours among them.
     pub(super) fn of_approver(texts: &[String], lets_pass: bool) -> Result<Self, String> {
         let mut wanted = Vec::new();
         for text in texts {
@@ -147,8 +148,9 @@ impl Naming {
     }
 }
 
-/// The ways a call is put: with its numbers as they came, with whole numbers as such, with what it leaves out, and
-/// with the other names of its parameters. The arguments stand in the order in which the call has them.
+/// The ways a call is put: with its numbers as they came, with whole numbers as such, with what it leaves
+/// out, and with the other names of its parameters. The arguments stand in the order in which the call has
+/// them.
 fn ways_to_put(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<ToolCall> {
     let written = |write: fn(&Value) -> Value| {
         let arguments = match &call.arguments {
@@ -186,8 +188,8 @@ fn ways_to_put(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<ToolCa
     ways
 }
 
-/// The patterns of one text: commas stand between them, but also between the arguments of a call. Nothing comes after
-/// a call, since nobody could say where it ends.
+/// The patterns of one text: commas stand between them, but also between the arguments of a call. Nothing
+/// comes after a call, since nobody could say where it ends.
 pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
     let Some((before, arguments)) = text.split_once('(') else {
         return Ok(text.split(',').map(|part| part.trim().to_owned()).collect());

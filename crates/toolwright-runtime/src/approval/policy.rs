@@ -13,8 +13,9 @@ use super::matching::real_name;
 use super::naming::Naming;
 use super::rule::{CompiledRule, Rule, RuleDecision};
 
-/// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about. In an `approvers:` file the
-/// first that does not pass a call on decides, and a call that none decides about is refused.
+/// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about. In an
+/// `approvers:` file the first that does not pass a call on decides, and a call that none decides about is
+/// refused.
 #[derive(Debug)]
 pub struct Policy {
     /// Identifies the policy in envelopes: a name, or a hash of its rules.
@@ -156,8 +157,9 @@ impl Policy {
         self.order.in_rule(rule.index, misfit)
     }
 
-    /// The program's own default: approves tools that change nothing or work in a sandbox, those that only call others (which
-    /// are decided about), and those that are said to need no confirmation; asks about the rest.
+    /// The program's own default: approves tools that change nothing or work in a sandbox, those that only
+    /// call others (which are decided about), and those that are said to need no confirmation; asks about the
+    /// rest.
     pub fn cautious() -> Self {
         let rules = [
             Rule { read_only: Some(true), decision: RuleDecision::Approve, ..Rule::about(["*"]) },
@@ -188,12 +190,14 @@ impl Policy {
         self.rules.iter().map(|compiled| &compiled.rule).collect()
     }
 
-    /// True when the patterns of the policy see arguments in the order that a model gave them, as those of Inspect do.
+    /// True when the patterns of the policy see arguments in the order that a model gave them, as those of
+    /// Inspect do.
     fn sees_order(&self) -> bool {
         self.order == Order::First
     }
 
-    /// The ruling about a call of a tool that has no policy of its own. Nobody is asked and nothing is recorded.
+    /// The ruling about a call of a tool that has no policy of its own. Nobody is asked and nothing is
+    /// recorded.
     ///
     /// ```
     /// use serde_json::json;
@@ -211,8 +215,8 @@ impl Policy {
         self.ruling(&mut call.clone(), spec, &ToolPolicy::default(), false)
     }
 
-    /// The ruling about a call, whose arguments are put in the order in which the tool declares them. A model cannot
-    /// choose an order that no rule is about: the stricter of both rulings counts.
+    /// The ruling about a call, whose arguments are put in the order in which the tool declares them. A model
+    /// cannot choose an order that no rule is about: the stricter of both rulings counts.
     pub(super) fn ruling(
         &self,
         call: &mut ToolCall,
@@ -226,7 +230,8 @@ impl Policy {
         as_given.filter(|as_given| as_given.decision > ruling.decision).unwrap_or(ruling)
     }
 
-    /// The ruling of the rules from this one on. `contained` says whether the tool works in a sandbox that isolates.
+    /// The ruling of the rules from this one on. `contained` says whether the tool works in a sandbox that
+    /// isolates.
     pub(super) fn rule_from(
         &self,
         first: usize,
@@ -328,7 +333,8 @@ impl ApproverEntry {
     }
 }
 
-/// The `choices` of a human approver. Where nobody can edit arguments `modify` is not offered, so it never stands alone.
+/// The `choices` of a human approver. Where nobody can edit arguments `modify` is not offered, so it never
+/// stands alone.
 fn read_choices(choices: &Value) -> Result<Arc<[Choice]>, Misfit> {
     let choices: Vec<Choice> =
         read_data(choices).map_err(|misfit| misfit.about("`choices`").inside("choices"))?;

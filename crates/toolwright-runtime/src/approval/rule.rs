@@ -1,4 +1,5 @@
-//! One rule of a policy: which calls it is about, what it decides, and examples that prove it means what it says.
+//! One rule of a policy: which calls it is about, what it decides, and examples that prove it means what it
+//! says.
 
 use std::sync::Arc;
 
@@ -51,11 +52,12 @@ pub enum RuleDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Patterns over tool names; one with a parenthesis is matched against the whole call, as `bash(command='git *`. A
-    /// leading `!` takes names or calls away.
+    /// Patterns over tool names; one with a parenthesis is matched against the whole call, as
+    /// `bash(command='git *`. A leading `!` takes names or calls away.
     #[serde(default = "every_tool", deserialize_with = "one_or_many")]
     pub tools: Vec<String>,
-    /// Patterns over arguments, by name or alias (`options.path` reaches inside, unless that is a name); all must match.
+    /// Patterns over arguments, by name or alias (`options.path` reaches inside, unless that is a name); all
+    /// must match.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub when: Map<String, Value>,
     /// Only tools that say they change nothing (or, with `false`, only the others).
@@ -102,7 +104,8 @@ impl Rule {
     }
 }
 
-/// Calls that prove a rule. Each is a map of arguments, or `{tool, args}` where the rule's patterns name no single tool.
+/// Calls that prove a rule. Each is a map of arguments, or `{tool, args}` where the rule's patterns name no
+/// single tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Examples {

@@ -1,5 +1,5 @@
-//! A text as someone else would read it: with escapes undone, or with lines joined. What is found in such a view is
-//! taken out of the text itself.
+//! A text as someone else would read it: with escapes undone, or with lines joined. What is found in such a
+//! view is taken out of the text itself.
 
 use std::ops::Range;
 
@@ -9,7 +9,8 @@ pub(super) struct View {
     parts: Vec<Part>,
 }
 
-/// A part of a view: text that was copied, or one character in place of an escape. Small, because there may be many.
+/// A part of a view: text that was copied, or one character in place of an escape. Small, because there may
+/// be many.
 struct Part {
     /// Where it begins here.
     here: u32,
@@ -43,7 +44,8 @@ impl View {
         })
     }
 
-    /// The text with backslashes undone, as in JSON and most programming languages; `None` when there are none.
+    /// The text with backslashes undone, as in JSON and most programming languages; `None` when there are
+    /// none.
     pub(super) fn of_backslashes(text: &str) -> Option<View> {
         View::build(text, &['\\'], |rest| {
             let read = match rest.chars().nth(1)? {

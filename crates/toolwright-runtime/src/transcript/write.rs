@@ -13,8 +13,8 @@ use super::read::{Contents, TranscriptError};
 use crate::events::{Event, EventKind, EventSink};
 use crate::redact::Redactor;
 
-/// How deep a line is nested; what a tool gave or a model sent may be deeper, and is then text from there on. Readers of
-/// JSON, ours too, stop at 128.
+/// How deep a line is nested; what a tool gave or a model sent may be deeper, and is then text from there on.
+/// Readers of JSON, ours too, stop at 128.
 const MAX_LEVELS: usize = 120;
 
 /// What an event survives once it was taken.
@@ -63,9 +63,9 @@ impl Out {
 }
 
 impl TranscriptWriter {
-    /// Opens, or makes, the transcript at `path`. A torn last line is cut off, and calls that were under way are closed
-    /// as interrupted. A file that somebody else is writing is refused, and so is one that is no transcript: it stays as
-    /// it is.
+    /// Opens, or makes, the transcript at `path`. A torn last line is cut off, and calls that were under way
+    /// are closed as interrupted. A file that somebody else is writing is refused, and so is one that is no
+    /// transcript: it stays as it is.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, TranscriptError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -164,8 +164,8 @@ impl EventSink for TranscriptWriter {
     }
 }
 
-/// True when this is certainly the beginning of a line of ours: of the one that comes after `last`. Before the first one
-/// nothing else tells whose the file is, so its beginning must be there.
+/// True when this is certainly the beginning of a line of ours: of the one that comes after `last`. Before
+/// the first one nothing else tells whose the file is, so its beginning must be there.
 fn is_torn_event(tail: &[u8], last: Option<&Event>) -> bool {
     match last {
         Some(last) => {

@@ -1,4 +1,5 @@
-//! Code that is not ours and no tool's either: sources, models, listeners and judges that are slow or that break.
+//! Code that is not ours and no tool's either: sources, models, listeners and judges that are slow or that
+//! break.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -35,7 +35,8 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_million_calls_leave_memory_as_it_was() {
-    // Other tests of this binary run at the same time under `cargo test`, so this one works in a process of its own.
+    // Other tests of this binary run at the same time under `cargo test`, so this one works in a process of
+    // its own.
     if std::env::var_os("TOOLWRIGHT_LEAK_CHILD").is_none() {
         let this = std::env::current_exe().unwrap();
         let status = std::process::Command::new(this)

@@ -139,7 +139,8 @@ async fn people_are_asked_and_nobody_means_no() {
     assert_eq!(decisions(&ears), [pair("human", "escalate"), pair("policy", "reject")].concat());
 }
 
-/// As in Inspect: the entries of an `approvers:` file are gone through until one decides, and the end of them is no.
+/// As in Inspect: the entries of an `approvers:` file are gone through until one decides, and the end of them
+/// is no.
 #[tokio::test]
 async fn an_approvers_file_ends_in_a_refusal() {
     let human = "{name: human, tools: add, choices: [approve, escalate]}";
@@ -185,7 +186,8 @@ async fn an_approvers_file_ends_in_a_refusal() {
     check(mild, Decision::reject("no"), Err("no"), &[("human", "reject")]).await;
 }
 
-/// Inspect's patterns see the arguments as the model ordered them; here no order gets a call past an entry that refuses it.
+/// Inspect's patterns see the arguments as the model ordered them; here no order gets a call past an entry
+/// that refuses it.
 #[tokio::test]
 async fn an_approvers_file_refuses_whatever_the_order_of_arguments() {
     let entry = |tools: &str, decision: &str| json!({"name": "auto", "tools": tools, "decision": decision});

@@ -79,8 +79,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Calls that take 0 to 40 ms, under time-outs of 1 to 40 ms, in batches, some cancelled, some dropped, some ended
-    /// by the run's own end: every record is closed exactly once.
+    /// Calls that take 0 to 40 ms, under time-outs of 1 to 40 ms, in batches, some cancelled, some dropped,
+    /// some ended by the run's own end: every record is closed exactly once.
     #[test]
     fn any_order_of_cancel_time_out_and_finish_closes_every_call_once(
         works in prop::collection::vec((0_u64..40, 1_u64..40, any::<bool>()), 1..6),

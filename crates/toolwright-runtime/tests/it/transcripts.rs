@@ -42,8 +42,8 @@ async fn a_torn_tail_is_mended_and_open_calls_are_closed_on_reopening() {
     let whole = std::fs::read(&path).unwrap();
     let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
     assert_eq!(lines.len(), 3);
-    // Cut the file at every byte: it always reads, and reopening always mends it, once enough is there to be certain that
-    // it is ours.
+    // Cut the file at every byte: it always reads, and reopening always mends it, once enough is there to be
+    // certain that it is ours.
     let certain = "{\"seq\":0,\"time\":\"2026-01-01T00:00:00.000000Z\",\"event\":\"".len();
     for cut in 0..=whole.len() {
         std::fs::write(&path, &whole[..cut]).unwrap();

@@ -1,7 +1,7 @@
 //! What Inspect and MARSYS were seen to do on the path of a call, against what we do.
 //!
-//! Every observed record is accounted for in `testdata/*/coverage.json`: run here from its data, covered by a named
-//! test, different on purpose, or the business of a later part. The first matching entry counts.
+//! Every observed record is accounted for in `testdata/*/coverage.json`: run here from its data, covered by a
+//! named test, different on purpose, or the business of a later part. The first matching entry counts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,8 @@ impl Kills {
 }
 
 impl Groups {
-    /// Makes the control groups that are available here; for each of the others, the missing layer and the reason.
+    /// Makes the control groups that are available here; for each of the others, the missing layer and the
+    /// reason.
     pub(crate) fn create(limits: &SandboxLimits) -> (Groups, Vec<(Layer, String)>) {
         let mut groups = Groups::default();
         let mut missing = Vec::new();

@@ -1,5 +1,5 @@
-//! A filter for a process that already holds everything it needs: it computes, allocates memory, and reads and writes
-//! the descriptors it has. It opens no file, no socket and no process.
+//! A filter for a process that already holds everything it needs: it computes, allocates memory, and reads
+//! and writes the descriptors it has. It opens no file, no socket and no process.
 
 use std::io;
 

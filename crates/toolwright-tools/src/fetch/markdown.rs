@@ -4,8 +4,8 @@ use toolwright_net::reqwest::Url;
 
 use super::tree::{Element, Node, Tree};
 
-/// The Markdown of an element; `None` when it is longer than `most` bytes. Addresses are made whole with the address of the
-/// page.
+/// The Markdown of an element; `None` when it is longer than `most` bytes. Addresses are made whole with the
+/// address of the page.
 pub(super) fn markdown(tree: &Tree, at: usize, page: &Url, most: usize) -> Option<String> {
     let (out, prefix) = (String::new(), String::new());
     let mut writer = Writer { tree, page, out, prefix, lists: Vec::new(), literal: false, left: most };
@@ -25,8 +25,8 @@ struct Writer<'t> {
     lists: Vec<Option<u64>>,
     /// Inside `pre`, where blanks and lines stay as they are.
     literal: bool,
-    /// How much more may be written. Marks and addresses are repeated on every line and at every link, so a page can ask
-    /// for a thousand times its own length.
+    /// How much more may be written. Marks and addresses are repeated on every line and at every link, so a
+    /// page can ask for a thousand times its own length.
     left: usize,
 }
 

@@ -1,7 +1,7 @@
 //! `fetch_content`, `fetch_page_text`, `fetch_page_markdown` and `fetch_page_links`: pages of the web.
 //!
-//! Addresses come from models, so only the public internet is reached, redirects too; no more than a few megabytes are
-//! read, and not for ever.
+//! Addresses come from models, so only the public internet is reached, redirects too; no more than a few
+//! megabytes are read, and not for ever.
 
 mod markdown;
 mod text;
@@ -144,8 +144,8 @@ pub fn fetch_page_links(options: &Options) -> ToolDef {
 /// Makes a value of the elements that were asked for.
 type Show = fn(&Tree, &Url, &[usize]) -> Result<Value, ToolError>;
 
-/// The texts of elements, one after another. Elements stand inside each other, so together they can be far more than the
-/// page. What makes a text is told how long it may be.
+/// The texts of elements, one after another. Elements stand inside each other, so together they can be far
+/// more than the page. What makes a text is told how long it may be.
 fn joined(
     parts: &[usize],
     text: impl Fn(usize, usize) -> Result<String, ToolError>,
@@ -238,7 +238,8 @@ impl Web {
         Web { reach: options.reach_of_pages(), proxies: options.proxies.clone(), client: Arc::default() }
     }
 
-    /// The page and where it was found; `None` when there is none. An error becomes nothing when that was asked for.
+    /// The page and where it was found; `None` when there is none. An error becomes nothing when that was
+    /// asked for.
     async fn get(
         &self,
         url: &str,

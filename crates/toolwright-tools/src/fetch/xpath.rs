@@ -1,5 +1,5 @@
-//! The part of XPath that picks elements of pages: steps by name, `//`, `..`, positions, and conditions on attributes and
-//! texts, such as `//div[@id='main']//li[contains(@class, 'x')][1]/a`.
+//! The part of XPath that picks elements of pages: steps by name, `//`, `..`, positions, and conditions on
+//! attributes and texts, such as `//div[@id='main']//li[contains(@class, 'x')][1]/a`.
 
 use std::cell::Cell;
 
@@ -96,7 +96,8 @@ impl XPath {
     }
 }
 
-/// The page, and how much more may be looked at: a condition can look at all text of the page for each of its elements.
+/// The page, and how much more may be looked at: a condition can look at all text of the page for each of its
+/// elements.
 struct Look<'t> {
     tree: &'t Tree,
     left: Cell<usize>,

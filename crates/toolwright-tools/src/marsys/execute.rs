@@ -1,5 +1,5 @@
-//! `python_execute` and `shell_execute`: a run with everything that is known of how it ended, and with the pictures a
-//! Python program shows.
+//! `python_execute` and `shell_execute`: a run with everything that is known of how it ended, and with the
+//! pictures a Python program shows.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -30,7 +30,8 @@ struct PythonExecute {
     /// Variables of the environment to set.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Programs of the same session share their variables, imports and functions: any name. Left out, nothing is kept.
+    /// Programs of the same session share their variables, imports and functions: any name. Left out, nothing
+    /// is kept.
     session_id: Option<String>,
 }
 
@@ -193,7 +194,8 @@ struct Streaming {
     working_dir: Option<RootedPath>,
 }
 
-/// The tool `shell_execute_streaming`: the result is the lines that were printed; who watches sees them as they come.
+/// The tool `shell_execute_streaming`: the result is the lines that were printed; who watches sees them as
+/// they come.
 pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
     let tool = define(
         options,

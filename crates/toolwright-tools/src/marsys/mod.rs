@@ -1,8 +1,8 @@
 //! The file, shell and code tools with the parameters and results they have in MARSYS.
 //!
-//! There the root of all paths is the folder of the run: `/a` and `a` are the same file, and `..` does not lead out of it.
-//! What is behind a path is still decided by the sandbox, and nothing here reads or writes in another way than the other
-//! tools do.
+//! There the root of all paths is the folder of the run: `/a` and `a` are the same file, and `..` does not
+//! lead out of it. What is behind a path is still decided by the sandbox, and nothing here reads or writes in
+//! another way than the other tools do.
 
 mod execute;
 mod files;

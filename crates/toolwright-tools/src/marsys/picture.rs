@@ -1,4 +1,5 @@
-//! Pictures: what they are in a few words, and the picture itself, made smaller when it is larger than a model needs.
+//! Pictures: what they are in a few words, and the picture itself, made smaller when it is larger than a
+//! model needs.
 
 use std::io::Cursor;
 
@@ -68,7 +69,8 @@ impl Picture {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// The picture as a model sees it. Unpacking takes a while, and what unpacks it was not written for enemies.
+    /// The picture as a model sees it. Unpacking takes a while, and what unpacks it was not written for
+    /// enemies.
     pub(super) async fn show(
         self,
         path: String,

@@ -1,8 +1,8 @@
 //! A Python that runs one program after another and keeps its variables, in the sandbox.
 //!
-//! What a program prints comes as it is, up to a mark that was made up for it; a program that finds the mark out can only
-//! end its own output with it. Python and everything it started end with the session: when a program runs out of time, when its call is
-//! given up, when the run ends.
+//! What a program prints comes as it is, up to a mark that was made up for it; a program that finds the mark
+//! out can only end its own output with it. Python and everything it started end with the session: when a
+//! program runs out of time, when its call is given up, when the run ends.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -70,7 +70,8 @@ struct Report {
 
 type Slot = Arc<Mutex<Option<Python>>>;
 
-/// The sessions of a run, by name. They are not written down: a run that is resumed elsewhere begins with new ones.
+/// The sessions of a run, by name. They are not written down: a run that is resumed elsewhere begins with new
+/// ones.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Sessions {
     #[serde(skip)]

@@ -17,7 +17,8 @@ const MOST_LINES: i64 = 250;
 const FROM_START: i64 = 100;
 /// The most characters of one read.
 const MOST_CHARACTERS: usize = 120_000;
-/// JSON that is longer is cut when all of it is asked for: its texts to so many characters, its lists to so many items.
+/// JSON that is longer is cut when all of it is asked for: its texts to so many characters, its lists to so
+/// many items.
 const LONG_JSON: usize = 40_000;
 const LONG_TEXT: usize = 200;
 const LONG_LIST: usize = 20;
@@ -30,12 +31,12 @@ struct ReadFile {
     start_line: Option<i64>,
     /// The last line; at most 250 lines are read at once.
     end_line: Option<i64>,
-    /// What to read without a start_line: partial is the first 250 lines, full all of it, progressive the titles of its
-    /// sections, overview also their lines; auto decides by the length.
+    /// What to read without a start_line: partial is the first 250 lines, full all of it, progressive the
+    /// titles of its sections, overview also their lines; auto decides by the length.
     #[serde(default)]
     strategy: Strategy,
-    /// How the text is stored, for example utf-8 or latin-1; found out when left out. What does not fit it is read as
-    /// latin-1.
+    /// How the text is stored, for example utf-8 or latin-1; found out when left out. What does not fit it is
+    /// read as latin-1.
     encoding: Option<String>,
     /// Also tell which sections the file has.
     #[serde(default)]
@@ -91,8 +92,8 @@ impl ReadFile {
     }
 }
 
-/// `read_file` as MARSYS has it, for text and pictures. What is told is true: a file that is shown whole is not called partial, and
-/// the range is that of the lines shown.
+/// `read_file` as MARSYS has it, for text and pictures. What is told is true: a file that is shown whole is
+/// not called partial, and the range is that of the lines shown.
 pub(crate) fn read_file(options: &Options) -> ToolDef {
     let tool = define(
         options,

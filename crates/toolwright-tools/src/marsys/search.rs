@@ -241,8 +241,8 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     Ok(found)
 }
 
-/// Whether a file is one to look at. The insides of repositories are not, and hidden names count unless a pattern says
-/// what to look at.
+/// Whether a file is one to look at. The insides of repositories are not, and hidden names count unless a
+/// pattern says what to look at.
 fn is_wanted(arguments: &SearchFiles, path: &str) -> bool {
     !path.split('/').any(|name| matches!(name, ".git" | ".svn" | ".hg"))
         && (arguments.file_pattern == EVERYTHING || path_matches(&arguments.file_pattern, path))

@@ -1,4 +1,5 @@
-//! Programs that look at files, each with parameters in place of options: nothing of a call is read by a shell.
+//! Programs that look at files, each with parameters in place of options: nothing of a call is read by a
+//! shell.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -266,7 +267,8 @@ struct Sed {
     global_replace: bool,
 }
 
-/// The tool `shell_sed`: one substitution. The two texts cannot be read as anything else, whatever is in them.
+/// The tool `shell_sed`: one substitution. The two texts cannot be read as anything else, whatever is in
+/// them.
 pub(crate) fn shell_sed(options: &Options) -> ToolDef {
     let tool = define(
         options,
@@ -274,7 +276,8 @@ pub(crate) fn shell_sed(options: &Options) -> ToolDef {
         "Replace what matches a regular expression in every line of a file.",
         |call: Call, arguments: Sed| async move {
             let place = file(&arguments.file_path)?;
-            // A character that cannot be in either text parts them, and a line break in the new one is escaped.
+            // A character that cannot be in either text parts them, and a line break in the new one is
+            // escaped.
             let script = format!(
                 "s\u{1}{}\u{1}{}\u{1}{}",
                 arguments.pattern,

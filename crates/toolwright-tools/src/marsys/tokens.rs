@@ -10,8 +10,8 @@ fn scaled(side: u64, to: u64, from: u64) -> u64 {
     (side as f64 * (to as f64 / from as f64)) as u64
 }
 
-/// The tokens of a picture for a vendor: `openai`, `anthropic`, `google`, `xai`, or anything else for a middle way. With low
-/// detail some look at a small version.
+/// The tokens of a picture for a vendor: `openai`, `anthropic`, `google`, `xai`, or anything else for a
+/// middle way. With low detail some look at a small version.
 pub(super) fn of_picture(width: u32, height: u32, vendor: &str, low: bool) -> u64 {
     let (mut width, mut height) = (u64::from(width).max(1), u64::from(height).max(1));
     match vendor {

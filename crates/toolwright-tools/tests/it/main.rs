@@ -1,4 +1,5 @@
-//! The integration tests. They have a `main` of their own because the launcher hook of the sandbox must come first.
+//! The integration tests. They have a `main` of their own because the launcher hook of the sandbox must come
+//! first.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! `apply_patch` beside the real `git apply`: the same patches on the same files must leave the same files, and what is
-//! not understood must leave everything as it was.
+//! `apply_patch` beside the real `git apply`: the same patches on the same files must leave the same files,
+//! and what is not understood must leave everything as it was.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -180,7 +180,8 @@ impl Dice {
     fn edited(&mut self, contents: &[u8]) -> Vec<u8> {
         let mut lines: Vec<Vec<u8>> =
             contents.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-        // A line without a carriage return in a file that has them everywhere is given one: that is for models, not for git.
+        // A line without a carriage return in a file that has them everywhere is given one: that is for
+        // models, not for git.
         let windows = lines.iter().all(|line| line.ends_with(b"\r\n"));
         let end = if windows { "\r\n" } else { "\n" };
         for _ in 0..=self.roll(3) {

@@ -98,7 +98,8 @@ impl Bench {
             .unwrap();
         let folder = temporary.path().canonicalize().unwrap();
         let mut policy = SandboxPolicy { workspace: Some(folder.clone()), ..SandboxPolicy::private() };
-        // A login shell reads what is in the home folder; that of whoever runs the tests is none of their business.
+        // A login shell reads what is in the home folder; that of whoever runs the tests is none of their
+        // business.
         let home = folder.join(".home");
         policy.env.set.insert("HOME".to_owned(), home.display().to_string());
         let sandbox = backend.open(policy).await;

@@ -1,7 +1,7 @@
 //! What the standard tools of other systems were seen to do, against what ours do.
 //!
-//! Every observed record is accounted for in a `*_coverage.json` beside it: run here from its data, covered by a named
-//! test, different on purpose, or the business of a later part. The first matching entry counts.
+//! Every observed record is accounted for in a `*_coverage.json` beside it: run here from its data, covered
+//! by a named test, different on purpose, or the business of a later part. The first matching entry counts.
 
 mod inspect;
 mod llm_workers;
@@ -43,8 +43,8 @@ fn file(name: &str) -> PathBuf {
     root().join(format!("testdata/{name}.json"))
 }
 
-/// Whether `cargo xtask vectors` asks for the records of a file of its own. It names the file, the system the records are
-/// of, and a file for the results.
+/// Whether `cargo xtask vectors` asks for the records of a file of its own. It names the file, the system the
+/// records are of, and a file for the results.
 pub(crate) fn is_asked() -> bool {
     std::env::var_os("TOOLWRIGHT_VECTORS").is_some()
 }

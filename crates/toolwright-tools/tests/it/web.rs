@@ -1,4 +1,5 @@
-//! Pages of the web, from a server on this machine. What is wanted of text and links was observed from llm-workers 1.1.4.
+//! Pages of the web, from a server on this machine. What is wanted of text and links was observed from
+//! llm-workers 1.1.4.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! `cargo xtask live [FORMAT] [TASK]`: tasks for a small model that is real and errs, over real tools, judged by what they did.
+//! `cargo xtask live [FORMAT] [TASK]`: tasks for a small model that is real and errs, over real tools, judged
+//! by what they did.
 //!
 //! The model runs on this machine, on a llama.cpp server that xtask starts. This is not a test: a model of
 //! this size fails at some tasks. It shows how well our definitions, errors and repairs lead it, and whether

@@ -3,9 +3,9 @@
 //!
 //! The tests of the runtime and of the standard tools hold one runner for each kind of record. They read the
 //! file named in
-//! `TOOLWRIGHT_VECTORS`, and write a line for each record they checked. What they did not check is looked up in
-//! `testdata/SYSTEM/*coverage.json`: different on purpose, or covered by a test with other data, counts as skipped; a record
-//! that cannot be mapped has failed.
+//! `TOOLWRIGHT_VECTORS`, and write a line for each record they checked. What they did not check is looked up
+//! in `testdata/SYSTEM/*coverage.json`: different on purpose, or covered by a test with other data, counts as
+//! skipped; a record that cannot be mapped has failed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

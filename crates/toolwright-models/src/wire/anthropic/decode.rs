@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece, Places, kept};
+use super::super::assemble::{Assembly, CallArguments, Piece, Places, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, check_shapes, never_started, object, tokens, word};
 use crate::error;
@@ -90,9 +90,9 @@ impl Decoder {
                 sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
                 // A stream starts with `{}`, or with nothing, and brings the text of the input later.
                 let arguments = match block.get("input") {
-                    None | Some(Value::Null) => Arguments::Text(String::new()),
-                    Some(Value::Object(input)) if input.is_empty() => Arguments::Text(String::new()),
-                    Some(input) => Arguments::Value(input.clone()),
+                    None | Some(Value::Null) => CallArguments::Text(String::new()),
+                    Some(Value::Object(input)) if input.is_empty() => CallArguments::Text(String::new()),
+                    Some(input) => CallArguments::Value(input.clone()),
                 };
                 let kept = kept(&block, &["type", "id", "name", "input"]);
                 Piece::Call { id: word("id"), name, arguments, kept }
@@ -126,8 +126,8 @@ impl Decoder {
                 list.as_array_mut().into_iter().for_each(|list| list.push(given.clone()));
             }
             ("input_json_delta", Piece::Call { arguments, .. }) => match arguments {
-                Arguments::Text(text) => text.push_str(word("partial_json")),
-                Arguments::Value(_) => *arguments = Arguments::Text(word("partial_json").to_owned()),
+                CallArguments::Text(text) => text.push_str(word("partial_json")),
+                CallArguments::Value(_) => *arguments = CallArguments::Text(word("partial_json").to_owned()),
             },
             ("input_json_delta", Piece::Own { .. }) => {
                 self.inputs.entry(place).or_default().push_str(word("partial_json"));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece, Places, kept};
+use super::super::assemble::{Assembly, CallArguments, Piece, Places, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, never_started, tokens};
 use crate::error;
@@ -35,14 +35,14 @@ impl Decoder {
             // The same event once more.
             return Ok(());
         }
-        self.call(index, call, Arguments::Text(String::new()), sink)
+        self.call(index, call, CallArguments::Text(String::new()), sink)
     }
 
     fn call(
         &mut self,
         index: Option<u64>,
         call: &Value,
-        arguments: Arguments,
+        arguments: CallArguments,
         sink: DeltaSink<'_>,
     ) -> Result<(), ModelError> {
         let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -68,7 +68,7 @@ impl Decoder {
         } else if let Some(more) = delta.pointer("/toolUse/input").and_then(Value::as_str) {
             let place = self.places.find(index);
             match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
-                Some(Piece::Call { arguments: Arguments::Text(text), .. }) => text.push_str(more),
+                Some(Piece::Call { arguments: CallArguments::Text(text), .. }) => text.push_str(more),
                 _ => return Err(never_started(index)),
             }
         }
@@ -106,7 +106,7 @@ impl Decoder {
     /// A whole block.
     fn block(&mut self, index: Option<u64>, mut block: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         if let Some(call) = block.get("toolUse") {
-            let arguments = Arguments::Value(call.get("input").cloned().unwrap_or_default());
+            let arguments = CallArguments::Value(call.get("input").cloned().unwrap_or_default());
             return self.call(index, call, arguments, sink);
         }
         if let Some(reasoning) = block.get("reasoningContent") {

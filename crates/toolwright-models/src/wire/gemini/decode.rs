@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece, kept};
+use super::super::assemble::{Assembly, CallArguments, Piece, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
@@ -32,7 +32,7 @@ impl Decoder {
                 let opaque = own("callSignature", signature);
                 self.assembly.add(Piece::Own { text: String::new(), opaque })?;
             }
-            let arguments = Arguments::Value(call.get("args").cloned().unwrap_or_default());
+            let arguments = CallArguments::Value(call.get("args").cloned().unwrap_or_default());
             let mut beside = kept(part, &["functionCall", "thoughtSignature"]);
             let inside = kept(call, &["id", "name", "args", "partialArgs", "willContinue"]);
             if !inside.is_empty() {

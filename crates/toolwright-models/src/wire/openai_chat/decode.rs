@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, MAX_PIECES, Piece, kept, too_many};
+use super::super::assemble::{Assembly, CallArguments, MAX_PIECES, Piece, kept, too_many};
 use super::super::stop::stop;
 use super::super::{Decode, broken, merge, tokens, word};
 use crate::error;
@@ -216,7 +216,7 @@ impl Decoder {
             Some(place) => place,
             None => {
                 sink(ModelDelta::Call { name: &self.assembly.native_name(given_name) });
-                let arguments = Arguments::Text(String::new());
+                let arguments = CallArguments::Text(String::new());
                 let (id, name, kept) = (given_id.to_owned(), String::new(), Map::new());
                 let place = self.assembly.add(Piece::Call { id, name, arguments, kept })?;
                 self.calls.push((index, place));
@@ -233,8 +233,8 @@ impl Decoder {
             given_name.clone_into(name);
         }
         match (function.get("arguments"), arguments) {
-            (Some(Value::String(more)), Arguments::Text(text)) => text.push_str(more),
-            (Some(whole @ Value::Object(_)), arguments) => *arguments = Arguments::Value(whole.clone()),
+            (Some(Value::String(more)), CallArguments::Text(text)) => text.push_str(more),
+            (Some(whole @ Value::Object(_)), arguments) => *arguments = CallArguments::Value(whole.clone()),
             _ => {}
         }
         Ok(())

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, MAX_PIECES, Piece, kept, too_many};
+use super::super::assemble::{Assembly, CallArguments, MAX_PIECES, Piece, kept, too_many};
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
@@ -57,7 +57,7 @@ impl Decoder {
             "function_call" => Piece::Call {
                 id: word("call_id"),
                 name: word("name"),
-                arguments: Arguments::Value(item.get("arguments").cloned().unwrap_or_default()),
+                arguments: CallArguments::Value(item.get("arguments").cloned().unwrap_or_default()),
                 kept: kept(&item, &["type", "id", "call_id", "name", "arguments", "status"]),
             },
             _ => {

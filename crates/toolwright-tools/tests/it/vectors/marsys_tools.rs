@@ -1,4 +1,5 @@
-//! The file, code and shell tools with the parameters they have in MARSYS: what they find must be equal, sentences need not.
+//! The file, code and shell tools with the parameters they have in MARSYS: what they find must be equal,
+//! sentences need not.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
