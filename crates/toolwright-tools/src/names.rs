@@ -137,10 +137,7 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
     if marsys::TOOLS.iter().any(|(name, _)| *name == reference) {
         tool = marsys::as_there(tool);
     }
-    Some(match words::of(reference) {
-        Some(describe) => tool.with_call_description(describe),
-        None => tool,
-    })
+    Some(words::described_as_there(reference, tool))
 }
 
 /// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think`

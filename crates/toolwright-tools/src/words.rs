@@ -5,13 +5,72 @@
 //! can be reached either way; files written for that system ask here as they did there.
 
 use serde_json::Value;
-use toolwright_core::CallDescription;
+use toolwright_core::{
+    Arguments, BoxFuture, CallDescription, Prepared, Tool, ToolContext, ToolDef, ToolError, ToolOutput,
+    ToolPolicy, ToolSpec,
+};
 
-/// Describes a call, from its checked arguments.
+/// Describes a call, from its checked arguments with the paths as they were written.
 type Describe = fn(&Value) -> CallDescription;
 
+/// A tool whose calls are described as llm-workers describes them.
+struct DescribedTool {
+    tool: ToolDef,
+    describe: Describe,
+}
+
+impl Tool for DescribedTool {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn policy(&self) -> &ToolPolicy {
+        self.tool.policy()
+    }
+
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        // The plain form of `a/../b` is `b`; the original asks about the `..` that was written.
+        let paths = self.spec().paths.names();
+        let written: Vec<(String, Value)> = paths
+            .filter_map(|name| Some((name.to_owned(), arguments.value().get(name)?.clone())))
+            .filter(|(_, value)| value.is_string())
+            .collect();
+        let mut prepared = Tool::prepare(&self.tool, arguments)?;
+        let mut shown = prepared.arguments.clone();
+        if let Some(shown) = shown.as_object_mut() {
+            shown.extend(written);
+        }
+        let CallDescription { hint, action, confirm, .. } = (self.describe)(&shown);
+        prepared.describe(|description| {
+            (description.hint, description.action, description.confirm) = (hint, action, confirm);
+        });
+        Ok(prepared)
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.tool.call(context, arguments)
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Tool::identity(&self.tool)
+    }
+}
+
+/// The tool that llm-workers knows under `reference`, with its calls described as there; any other tool as it
+/// is.
+pub(crate) fn described_as_there(reference: &str, tool: ToolDef) -> ToolDef {
+    match of(reference) {
+        Some(describe) => ToolDef::of(DescribedTool { tool, describe }),
+        None => tool,
+    }
+}
+
 /// How calls of the tool that llm-workers knows under `reference` are described.
-pub(crate) fn of(reference: &str) -> Option<Describe> {
+fn of(reference: &str) -> Option<Describe> {
     let (module, tool) = reference.strip_prefix("llm_workers.tools.")?.split_once('.')?;
     let describe: Describe = match (module, tool) {
         ("fs", "read_file") => |call| file(call, "read file", &reading(call)),
@@ -127,6 +186,16 @@ mod tests {
         assert_eq!(hint(10), r#"Reading file "a" (lines 11-15)"#);
         assert_eq!(hint(-5), r#"Reading last 5 lines of file "a""#);
         assert_eq!(hint(-9), r#"Reading 5 lines starting 9 lines from the end of file "a""#);
+    }
+
+    #[test]
+    fn a_path_is_described_as_it_was_written_and_used_in_its_plain_form() {
+        let reference = "llm_workers.tools.fs.write_file";
+        let tool = crate::resolve(reference).unwrap();
+        let prepared = tool.prepared(json!({"path": "a/../b", "content": "x"})).unwrap();
+        assert_eq!(prepared.arguments["path"], "b");
+        assert!(prepared.wants_confirmation());
+        assert_eq!(prepared.hint(), Some("Writing file \"a/../b\""));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use toolwright_core::tool;
 
-fn view(_: &serde_json::Value) -> String {
-    String::new()
+fn view(_: &serde_json::Value) -> bool {
+    true
 }
 
 /// Does it.

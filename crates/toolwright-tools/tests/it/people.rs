@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright_core::{BoxFuture, ErrorKind, Form, FormReply, Notice, Person, ToolCall, ToolResult, Toolset};
+use toolwright_core::{
+    ApprovalRequest, BoxFuture, Decision, ErrorKind, Form, FormReply, Notice, Person, ToolCall, ToolResult,
+    Toolset,
+};
 use toolwright_runtime::Run;
 use toolwright_tools::resolve;
 
@@ -18,6 +21,10 @@ struct Scripted {
 }
 
 impl Person for Scripted {
+    fn approve<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async { Decision::Approve })
+    }
+
     fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
         self.heard.lock().unwrap().push(form.message.clone());
         Box::pin(async { self.reply.clone() })

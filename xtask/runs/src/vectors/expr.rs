@@ -178,7 +178,8 @@ mod tests {
 
     #[test]
     fn the_recorded_vectors_pass() {
-        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/expr/llm_workers.json");
+        let file =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/expr/llm_workers.json");
         let tally = run(&[file]).unwrap();
         assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));
         assert!(tally.passed > 900 && tally.skipped < 40, "{tally:?}");

@@ -162,6 +162,7 @@ fn has_viewer(tool: &ToolDef) -> bool {
     let sample = |schema: &Value| match (&schema["enum"][0], schema["type"].as_str()) {
         (Value::Null, Some("array")) => json!([]),
         (Value::Null, Some("integer")) => json!(1),
+        (Value::Null, Some("object")) => json!({}),
         (Value::Null, _) => json!("x"),
         (first, _) => first.clone(),
     };

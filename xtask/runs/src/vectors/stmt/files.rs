@@ -100,7 +100,7 @@ pub(super) fn confirm(vector: &Json) -> Verdict {
     let loaded =
         load(source(vector), &host()).map_err(|problems| (wanted.to_string(), format!("{problems}")))?;
     let entry = loaded.tools().get(name).ok_or((wanted.to_string(), "no such tool".to_owned()))?;
-    let input = vector.get("input").cloned().unwrap_or_default();
+    let input = described(vector.get("input").unwrap_or(&Json::Null), &entry.tool.spec().parameters);
     let prepared = entry.prepare(input, Strictness::Lenient);
     let prepared = prepared.map_err(|error| (wanted.to_string(), error.to_string()))?;
     let confirm = entry.tool.policy().require_confirmation.unwrap_or(prepared.wants_confirmation());
@@ -111,4 +111,19 @@ pub(super) fn confirm(vector: &Json) -> Verdict {
         "ui_hint": description.hint,
     });
     if got == *wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
+}
+
+/// The arguments of a record, cut to what the tool takes and completed with empty texts. A record gives each
+/// tool the same three arguments, since the original describes a call without checking it.
+fn described(input: &Json, parameters: &Json) -> Json {
+    let known = parameters.get("properties").and_then(Json::as_object);
+    let required = parameters.get("required").and_then(Json::as_array).into_iter().flatten();
+    let mut arguments: Map<String, Json> =
+        required.filter_map(Json::as_str).map(|name| (name.to_owned(), Json::from(""))).collect();
+    for (name, value) in input.as_object().into_iter().flatten() {
+        if known.is_some_and(|known| known.contains_key(name)) {
+            arguments.insert(name.clone(), value.clone());
+        }
+    }
+    Json::Object(arguments)
 }
