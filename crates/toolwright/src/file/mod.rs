@@ -1,6 +1,6 @@
 //! A file of tools, parsed: each section has its own type and knows where it stands.
 //!
-//! Parsing and checking start nothing and read nothing but the file. [`Session`](crate::Session) opens a file
+//! Parsing and checking start nothing and read nothing but the file. [`Session`](crate::session::Session) opens a file
 //! for use.
 
 mod known;
