@@ -1,7 +1,7 @@
 //! A file of tools, parsed: each section has its own type and knows where it stands.
 //!
-//! Parsing and checking start nothing and read nothing but the file. [`Session`](crate::session::Session) opens a file
-//! for use.
+//! Parsing and checking start nothing and read nothing but the file. A
+//! [`Session`](crate::session::Session) opens a file for use.
 
 mod known;
 #[cfg(feature = "sandbox")]
