@@ -141,11 +141,14 @@ pub fn wrong(error: ToolError) -> Usage {
     Usage::from(error.info())
 }
 
-/// The variables of the `.env` file in use.
+/// The variables of the `.env` file in use, without proxies: the author of a folder would see every request,
+/// keys included.
 fn dotenv(folder: &Path) -> Vec<(String, String)> {
     let file = find_dotenv(folder).or_else(dotenv_of_llm_workers);
     let text = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
-    parse_dotenv(&text, |name| std::env::var(name).ok())
+    let mut variables = parse_dotenv(&text, |name| std::env::var(name).ok());
+    variables.retain(|(name, _)| !name.to_ascii_lowercase().ends_with("_proxy"));
+    variables
 }
 
 /// The `.env` file in which llm-workers keeps its answers, used where no folder on the way up has one.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use toolwright_core::{BoxFuture, ErrorKind, ToolError};
+use toolwright_net::reqwest::Url;
 use toolwright_net::reqwest::header::HeaderMap;
-use toolwright_net::reqwest::{Client, Url};
-use toolwright_net::{Dial, PageError, Proxies, Reach, get_page};
+use toolwright_net::{PageClient, PageError, PageRequest, Proxies, Reach};
 
 /// Where the text of pages comes from.
 pub trait Pages: Send + Sync {
@@ -23,9 +23,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// redirect is checked the same way.
 #[derive(Debug)]
 pub struct WebPages {
-    client: Client,
+    client: PageClient,
     reach: Reach,
-    proxies: Proxies,
 }
 
 impl WebPages {
@@ -41,17 +40,15 @@ impl WebPages {
 
     /// Pages that `reach` allows, through these proxies.
     pub fn through(reach: Reach, proxies: Proxies) -> Result<Self, ToolError> {
-        let (connect, read) = (Duration::from_secs(10), LONGEST);
-        let dial = Dial { https: true, connect, read, proxies: proxies.clone(), reach };
-        let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
-        Ok(WebPages { client, reach, proxies })
+        Ok(WebPages { client: PageClient::new(proxies, Duration::from_secs(10), LONGEST), reach })
     }
 
     async fn fetch(&self, url: &str) -> Result<Option<String>, ToolError> {
         let bad = |_| ToolError::invalid(format!("{url:?} is not an address"));
         let url = Url::parse(url).map_err(bad)?;
-        let (none, proxies) = (HeaderMap::new(), &self.proxies);
-        let page = get_page(&self.client, self.reach, proxies, url, &none, MAX_PAGE).await.map_err(failed)?;
+        let none = HeaderMap::new();
+        let request = PageRequest::get(&self.reach, url, &none, MAX_PAGE);
+        let page = self.client.send(request).await.map_err(failed)?;
         if page.status != 200 {
             return Ok(None);
         }

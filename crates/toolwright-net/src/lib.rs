@@ -1,114 +1,32 @@
-//! How Toolwright dials. Models, MCP servers and search engines are reached through [`Dial`] and in no other
-//! way. (A sandbox's proxy connects for what runs inside, and `toolwright doctor` knocks at ports of this
-//! machine to see whether a model listens there.)
+//! How Toolwright dials. Models, MCP servers, search engines and pages are reached through [`Dial`] and in
+//! no other way; a sandbox's proxy judges addresses by the same [`Reach`]. (`toolwright doctor` knocks at
+//! ports of this machine to see whether a model listens there.)
 //!
 //! It reads no environment: no proxy variables, no credentials; callers say which [`Proxies`] to use.
-//! Redirects are never followed, because they could carry a key to another host.
+//! Redirects are never followed by a client itself, because they could carry a key to another host.
 
+mod address;
+#[cfg(feature = "http")]
+mod dial;
+mod hosts;
+#[cfg(feature = "http")]
 mod page;
+#[cfg(feature = "http")]
 mod proxy;
 mod reach;
+#[cfg(feature = "http")]
+mod resolve;
 mod sse;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use rustls_platform_verifier::BuilderVerifierExt as _;
-
-pub use page::{Page, PageError, get_page};
+pub use address::{is_open, is_own, is_public};
+#[cfg(feature = "http")]
+pub use dial::{Dial, SetupError, client};
+pub use hosts::{Host, HostRules, split_port};
+#[cfg(feature = "http")]
+pub use page::{Page, PageClient, PageError, PageRequest, belongs_to_connection};
+#[cfg(feature = "http")]
 pub use proxy::{Proxies, ProxyError};
-pub use reach::{Reach, is_public};
+pub use reach::{Reach, RefusedAddress};
+#[cfg(feature = "http")]
 pub use reqwest;
 pub use sse::{SseError, SseEvent, SseReader};
-
-/// Why there can be no connection at all.
-#[derive(Debug)]
-pub enum SetupError {
-    /// The system's certificates cannot be used.
-    Tls(rustls::Error),
-    /// The proxies cannot be used.
-    Proxy(ProxyError),
-    /// The rest.
-    Http(reqwest::Error),
-}
-
-impl std::fmt::Display for SetupError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            SetupError::Tls(_) => f.write_str("cannot set up TLS"),
-            SetupError::Proxy(error) => error.fmt(f),
-            SetupError::Http(_) => f.write_str("cannot set up HTTP"),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            SetupError::Tls(cause) => Some(cause),
-            SetupError::Proxy(_) => None,
-            SetupError::Http(cause) => Some(cause),
-        }
-    }
-}
-
-/// What dials. `connect` bounds the time for a connection, `read` the silence before the first byte and
-/// between two. TLS trusts what the system trusts; a client that will only ever make plain connections
-/// (`https` is false) loads no certificates, which takes time and fails on machines that have none.
-pub fn client(https: bool, connect: Duration, read: Duration) -> Result<reqwest::Client, SetupError> {
-    Dial { https, connect, read, proxies: Proxies::none(), reach: Reach::Anywhere }.client()
-}
-
-/// How to dial.
-#[derive(Debug, Clone)]
-pub struct Dial {
-    /// Whether there will be connections with TLS.
-    pub https: bool,
-    /// The longest to wait for a connection.
-    pub connect: Duration,
-    /// The longest silence.
-    pub read: Duration,
-    /// Which proxies to go through.
-    pub proxies: Proxies,
-    /// Where connections may go. A proxy resolves names itself, so `Public` holds for what it is asked for by
-    /// address only. Proxies are exempt: a person named them. So code that dials an address from outside asks
-    /// [`Proxies::refusal`] first, which keeps it from being theirs.
-    pub reach: Reach,
-}
-
-impl Dial {
-    /// What dials so.
-    pub fn client(&self) -> Result<reqwest::Client, SetupError> {
-        if let Some(error) = self.proxies.unusable() {
-            return Err(SetupError::Proxy(error.clone()));
-        }
-        let failed = |cause: reqwest::Error| SetupError::Http(cause.without_url());
-        let mut builder = reqwest::Client::builder()
-            .connect_timeout(self.connect)
-            .read_timeout(self.read)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .referer(false)
-            .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(tls(self.https).map_err(SetupError::Tls)?);
-        for proxy in self.proxies.to_reqwest().map_err(failed)? {
-            builder = builder.proxy(proxy);
-        }
-        if self.reach == Reach::Public {
-            builder = builder.dns_resolver(reach::PublicNames { proxies: self.proxies.names() });
-        }
-        builder.build().map_err(failed)
-    }
-}
-
-fn tls(wanted: bool) -> Result<rustls::ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let builder = if wanted {
-        builder.with_platform_verifier()?
-    } else {
-        builder.with_root_certificates(rustls::RootCertStore::empty())
-    };
-    Ok(builder.with_no_client_auth())
-}

@@ -100,10 +100,10 @@ impl Proxies {
 
     /// Says why an address may not be dialled: what [`Reach::refusal`] says, and for addresses that come from
     /// outside that it is one of these proxies, whose names are resolved wherever they lead.
-    pub fn refusal(&self, reach: Reach, url: &Url) -> Option<String> {
+    pub fn refusal(&self, reach: &Reach, url: &Url) -> Option<String> {
         let is_proxy = |host: &str| self.names().iter().any(|name| name.eq_ignore_ascii_case(host));
         let named = || match url.host_str() {
-            Some(host) if reach == Reach::Public && is_proxy(host) => Some(format!("{host} is the proxy")),
+            Some(host) if *reach == Reach::Public && is_proxy(host) => Some(format!("{host} is the proxy")),
             _ => None,
         };
         reach.refusal(url).or_else(named)
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_proxy_is_no_page_for_who_is_sent_there() {
         let proxies = Proxies::all("http://proxy.corp:3128").unwrap();
-        let refusal = |reach, url: &str| proxies.refusal(reach, &Url::parse(url).unwrap());
+        let refusal = |reach: Reach, url: &str| proxies.refusal(&reach, &Url::parse(url).unwrap());
         for url in ["http://proxy.corp/", "https://PROXY.corp:8443/status", "http://10.0.0.1/", "file:///x"] {
             assert!(refusal(Reach::Public, url).is_some(), "{url}");
         }

@@ -1,135 +1,91 @@
-//! Which addresses may be dialled: all of them, or only those of the public internet.
+//! Which addresses may be dialled: all of them, those of the public internet, or those that rules open.
 //!
-//! A page that a search engine or a model names may stand anywhere, also on this machine or in the network
-//! behind it. Names are checked after they are resolved, and what was checked is what is connected to.
+//! A page that a search engine or a model names may be anywhere, also on this machine or in the network
+//! behind it. Names are judged after they are resolved, and what was judged is what is connected to.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-use reqwest::Url;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use crate::address::is_open;
+use crate::hosts::{Host, HostRules};
 
 /// Where connections may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Reach {
     /// Anywhere: for addresses that a person configured.
     #[default]
     Anywhere,
-    /// The public internet only: for addresses that come from outside.
+    /// The public internet only, without this machine's own addresses: for addresses from outside.
     Public,
+    /// The hosts of these rules and no others. A name that leads to an address that is not public is refused
+    /// unless a rule names the address too.
+    Hosts(HostRules),
 }
 
 impl Reach {
-    /// Says why an address may not be dialled. Names are judged when they are resolved; this judges the rest.
-    pub fn refusal(self, url: &Url) -> Option<String> {
-        if !matches!(url.scheme(), "http" | "https") {
-            return Some(format!("`{}` is not a scheme that is dialled; use http or https", url.scheme()));
-        }
-        let host = url.host_str().unwrap_or_default();
-        let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        match literal {
-            Ok(address) if self == Reach::Public && !is_public(address) => Some(refused(host)),
-            _ => None,
+    /// Whether this address may be connected to, for a host that may be asked for.
+    pub fn admits(&self, address: IpAddr, port: u16) -> bool {
+        match self {
+            Reach::Anywhere => true,
+            Reach::Public => is_open(address),
+            Reach::Hosts(rules) => rules.allow(&Host::Address(address), port) || is_open(address),
         }
     }
-}
 
-fn refused(host: &str) -> String {
-    format!("{host} is not an address of the public internet")
-}
-
-/// Blocks of version 4 that are not the public internet, with the length of their prefix. The sandbox's proxy
-/// has the same table (`sandbox/src/proxy/address.rs`); `testdata/net/addresses.json` holds both to it.
-const CLOSED: [([u8; 4], u32); 16] = [
-    ([0, 0, 0, 0], 8),
-    ([10, 0, 0, 0], 8),
-    ([100, 64, 0, 0], 10),
-    ([127, 0, 0, 0], 8),
-    ([168, 63, 129, 16], 32),
-    ([169, 254, 0, 0], 16),
-    ([172, 16, 0, 0], 12),
-    ([192, 0, 0, 0], 24),
-    ([192, 0, 2, 0], 24),
-    ([192, 88, 99, 0], 24),
-    ([192, 168, 0, 0], 16),
-    ([198, 18, 0, 0], 15),
-    ([198, 51, 100, 0], 24),
-    ([203, 0, 113, 0], 24),
-    ([224, 0, 0, 0], 4),
-    ([240, 0, 0, 0], 4),
-];
-
-/// Blocks within `2000::/3` that are not the public internet, or carry a version 4 address inside.
-const CLOSED_6: [(u128, u32); 4] =
-    [(0x2001_0000 << 96, 23), (0x2001_0db8 << 96, 32), (0x2002_0000 << 96, 16), (0x3fff_0000 << 96, 20)];
-
-/// True for public addresses: not this machine, not a private or special network, not a
-/// cloud's services for its machines. Everything that is not surely public is not.
-pub fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let number = u32::from(address);
-    !CLOSED.iter().any(|(block, length)| (number ^ u32::from(Ipv4Addr::from(*block))) >> (32 - length) == 0)
-}
-
-/// Only `2000::/3` is handed out. Mapped and translated addresses are outside of it.
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let number = u128::from(address);
-    let within = |block: u128, length: u32| (number ^ block) >> (128 - length) == 0;
-    within(0x2000 << 112, 3) && !CLOSED_6.iter().any(|(block, length)| within(*block, *length))
-}
-
-/// Resolves names, and leaves out what is not public. The proxy of a company has a name in its own network.
-pub(crate) struct PublicNames {
-    pub(crate) proxies: Vec<String>,
-}
-
-impl Resolve for PublicNames {
-    fn resolve(&self, name: Name) -> Resolving {
-        let of_a_proxy = self.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name.as_str()));
-        Box::pin(async move {
-            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let fine = |found: &SocketAddr| of_a_proxy || is_public(found.ip());
-            let public: Vec<_> = found.iter().copied().filter(fine).collect();
-            if public.is_empty() && !found.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused(name.as_str())).into());
+    /// The addresses of a resolved host that may be connected to; an error when there is none among some.
+    pub fn admitted(
+        &self,
+        host: &str,
+        port: u16,
+        found: impl IntoIterator<Item = SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, RefusedAddress> {
+        let (mut open, mut closed) = (Vec::new(), None);
+        for at in found {
+            match self.admits(at.ip(), port) {
+                true => open.push(SocketAddr::new(at.ip(), port)),
+                false => closed = closed.or(Some(at.ip())),
             }
-            Ok(Box::new(public.into_iter()) as Addrs)
-        })
+        }
+        match closed {
+            Some(address) if open.is_empty() => Err(RefusedAddress::of_name(host, address)),
+            _ => Ok(open),
+        }
     }
 }
+
+/// Why an address is not connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedAddress(pub(crate) String);
+
+impl RefusedAddress {
+    fn of_name(host: &str, address: IpAddr) -> Self {
+        RefusedAddress(format!("{host} leads to {address}, which is not an address of the public internet"))
+    }
+}
+
+impl std::fmt::Display for RefusedAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RefusedAddress {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_the_internet_are_public() {
-        #[derive(serde::Deserialize)]
-        struct Vector {
-            name: String,
-            address: IpAddr,
-            public: bool,
-        }
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/net/addresses.json");
-        let vectors: Vec<Vector> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        for Vector { name, address, public } in vectors {
-            assert_eq!(is_public(address), public, "{name}: {address}");
-        }
-    }
-
-    #[test]
-    fn literal_addresses_and_other_schemes_are_refused_before_dialling() {
-        let refusal = |url: &str| Reach::Public.refusal(&Url::parse(url).unwrap());
-        for url in ["http://127.0.0.1/", "http://[::1]:80/", "http://2130706433/", "file:///etc/passwd"] {
-            assert!(refusal(url).is_some(), "{url}");
-        }
-        assert_eq!(refusal("https://example.com/x"), None);
-        assert_eq!(Reach::Anywhere.refusal(&Url::parse("http://127.0.0.1/").unwrap()), None);
+    fn rules_open_private_addresses_by_their_own_number_only() {
+        let rules = ["intranet.example", "10.1.2.3:8080"].map(str::to_owned);
+        let hosts = Reach::Hosts(HostRules::parse(&rules).unwrap());
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let refused = hosts.admitted("intranet.example", 80, [at("10.1.2.3:80")]).unwrap_err();
+        assert!(refused.to_string().contains("10.1.2.3"), "{refused}");
+        let (open, closed) = (at("10.1.2.3:8080"), at("169.254.169.254:8080"));
+        assert_eq!(hosts.admitted("intranet.example", 8080, [open, closed]), Ok(vec![open]));
+        assert!(Reach::Public.admitted("a.example", 80, [open]).is_err());
+        assert_eq!(Reach::Public.admitted("a.example", 80, []), Ok(vec![]));
+        assert!(Reach::Anywhere.admits("127.0.0.1".parse().unwrap(), 1));
+        assert!(!Reach::Hosts(HostRules::nothing()).admits("10.1.2.3".parse().unwrap(), 8080));
     }
 }

@@ -9,9 +9,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, ToolError};
+use toolwright_net::HostRules;
 
 use crate::path;
-use crate::proxy::rules::Rules;
 
 /// System folders that programs need; those that exist are shown read-only.
 pub const SYSTEM: [&str; 11] = [
@@ -295,9 +295,9 @@ impl SandboxPolicy {
         self.limits.check()?;
         match &self.network {
             Network::Off | Network::Loopback => Ok(()),
-            Network::Allow(hosts) => Rules::parse(hosts).map(drop).map_err(|why| {
+            Network::Allow(hosts) => HostRules::parse(hosts).map(drop).map_err(|why| {
                 refused(format!("not a rule for hosts: {why}"))
-                    .hint("write `example.com`, `*.example.com`, `example.com:8443` or an address")
+                    .hint("write `example.com`, `*.example.com`, `example.com:8443`, an address, or `example.com:22/raw`")
             }),
         }
     }
@@ -333,8 +333,9 @@ pub enum Network {
     /// Only what listens inside the same sandbox, on a loopback interface of its own.
     Loopback,
     /// Beside that the named hosts, through a filtering proxy: `example.com`, `*.example.com`,
-    /// `example.com:8443`, an address. Without a port, 80 and 443 are open. A name that leads to a private
-    /// address is refused unless the address is named too.
+    /// `example.com:8443`, an address. Without a port, 80 and 443 are open. TLS and HTTP pass; `/raw` at the
+    /// end (`db.example.com:5432/raw`) opens every protocol. A name that leads to a private address, or to
+    /// one of this machine, is refused unless the address is named too.
     Allow(Vec<String>),
 }
 

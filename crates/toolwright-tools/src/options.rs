@@ -84,7 +84,8 @@ impl Options {
         self
     }
 
-    /// Where pages may be fetched from; the public internet only when nothing is said.
+    /// Where pages may be fetched from, whatever the run says. Left out, the [`Reach`] that the run has as
+    /// its state counts, and without one the public internet.
     pub fn reach(mut self, reach: Reach) -> Self {
         self.reach = Some(reach);
         self
@@ -155,8 +156,13 @@ impl Options {
         })
     }
 
-    pub(crate) fn reach_of_pages(&self) -> Reach {
-        self.reach.unwrap_or(Reach::Public)
+    pub(crate) fn reach_in(&self, context: &ToolContext) -> Reach {
+        let of_run = || context.state::<Reach>().ok().map(|reach| Reach::clone(&reach));
+        self.reach.clone().or_else(of_run).unwrap_or(Reach::Public)
+    }
+
+    pub(crate) fn page_proxies(&self) -> Proxies {
+        self.proxies.clone()
     }
 
     pub(crate) fn wait(&self) -> Duration {

@@ -51,3 +51,46 @@ fn an_unusable_proxy_fails_only_commands_that_dial() {
     let added = json_with(folder.path(), &["call", "add", "x=1", "y=2"], "", &variables);
     assert_eq!(added.code, Some(0), "{added:?}");
 }
+
+/// F10: requests of a search tool carry its key, so the folder's `.env` does not say where they go.
+#[test]
+fn a_dotenv_file_never_sets_a_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let proxy = FakeModel::start();
+    let file =
+        "tools: [{import_tool: search_brave, config: {address: 'http://search.invalid', key_env: KEY}}]";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let lines = ["HTTP_PROXY", "http_proxy", "ALL_PROXY"].map(|name| format!("{name}={}\n", proxy.address));
+    std::fs::write(folder.path().join(".env"), format!("KEY=from-the-file\n{}", lines.concat())).unwrap();
+    let args = ["call", "search_brave", "-f", "t.yaml", "query=x", "n_search_results_to_use=1"];
+    let failed = json_with(folder.path(), &args, "", &[]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.error().to_string().contains("search.invalid"), "{failed:?}");
+    assert_eq!(*proxy.asked.lock().unwrap(), Vec::<String>::new());
+    // The process's own variables do.
+    json_with(folder.path(), &args, "", &[("http_proxy", &proxy.address)]);
+    assert!(proxy.asked.lock().unwrap()[0].starts_with("GET http://search.invalid/"));
+}
+
+#[test]
+fn pages_obey_the_network_of_the_command_line_and_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeModel::start();
+    let host = server.address.clone();
+    let url = format!("url=http://{host}/one");
+    let here = |args: &[&str]| json_with(folder.path(), args, "", &[]);
+    let fetch = ["call", "fetch_content", &url];
+    here(&fetch).fails("permission", 1, &[]);
+    assert_eq!(here(&[&fetch[..], &["--allow-net", &host]].concat()).code, Some(0));
+    here(&[&fetch[..], &["--allow-net", "other.example"]].concat()).fails("permission", 1, &[]);
+    let file = |network: &str| {
+        let text = format!(
+            "sandbox: {{network: {network}}}\ntools: [{{import_tool: llm_workers.tools.fetch.fetch_content, name: get}}]"
+        );
+        std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+        here(&["call", "get", &url, "-f", "t.yaml"])
+    };
+    assert_eq!(file(&format!("['{host}']")).code, Some(0));
+    file("['other.example']").fails("permission", 1, &[]);
+    file("off").fails("permission", 1, &[]);
+}

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toolwright_net::reqwest::{Client, Response, StatusCode, Url};
-use toolwright_net::{Proxies, Reach, is_public};
+use toolwright_net::{Proxies, Reach, is_open};
 
 use super::{Challenge, failed};
 use crate::error::McpError;
@@ -124,7 +124,7 @@ pub(super) async fn metadata(
     server: &Url,
     resource: &Resource,
 ) -> Result<Metadata, McpError> {
-    let refused = |url: &Url| proxies.refusal(*reach, url).is_some();
+    let refused = |url: &Url| proxies.refusal(reach, url).is_some();
     let root = at(server, "/");
     let own = root.as_str().trim_end_matches('/').to_owned();
     let issuer = resource.issuer.clone().unwrap_or_else(|| own.clone());
@@ -203,9 +203,9 @@ pub(super) async fn reach_of(server: &Url) -> Reach {
     let port = server.port_or_known_default().unwrap_or(443);
     let host = server.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let private = match host.parse() {
-        Ok(address) => !is_public(address),
+        Ok(address) => !is_open(address),
         Err(_) => match tokio::net::lookup_host((host, port)).await {
-            Ok(mut addresses) => addresses.any(|address| !is_public(address.ip())),
+            Ok(mut addresses) => addresses.any(|address| !is_open(address.ip())),
             Err(_) => false,
         },
     };
@@ -323,7 +323,7 @@ mod tests {
         let server = url("https://93.184.216.34/mcp");
         let proxies = Proxies::all("http://proxy.corp:3128").unwrap();
         let allowed =
-            |to: &str| allowed(&url(to), &server, |to| proxies.refusal(Reach::Public, to).is_some()).is_ok();
+            |to: &str| allowed(&url(to), &server, |to| proxies.refusal(&Reach::Public, to).is_some()).is_ok();
         for place in [
             "https://169.254.169.254/token",
             "https://10.0.0.1/token",

@@ -239,7 +239,7 @@ pub(super) async fn renewed(
     else {
         return Err(failed("the token cannot be renewed").into());
     };
-    let endpoint = Url::parse(endpoint).ok().filter(|url| proxies.refusal(*reach, url).is_none());
+    let endpoint = Url::parse(endpoint).ok().filter(|url| proxies.refusal(reach, url).is_none());
     let endpoint = endpoint.ok_or_else(|| failed("the token cannot be renewed"))?;
     let mut form =
         vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", refresh.expose().to_owned())];

@@ -150,13 +150,13 @@ impl OAuth {
             let same_way = self.proxies.leading_to(&self.server) == self.proxies;
             let proxies = match reach {
                 Reach::Anywhere => self.proxies.clone().not_for_this_machine(),
-                Reach::Public => self.proxies.clone(),
+                Reach::Public | Reach::Hosts(_) => self.proxies.clone(),
             };
             if reach == Reach::Anywhere && same_way {
                 return Ok(Far { http: self.http.clone(), reach, proxies });
             }
             let (connect, read) = (grant::TIME, grant::TIME);
-            let dial = Dial { https: true, connect, read, proxies: proxies.clone(), reach };
+            let dial = Dial { https: true, connect, read, proxies: proxies.clone(), reach: reach.clone() };
             let http = match dial.client() {
                 // Proxies that cannot be used trouble nobody on this machine.
                 Err(_) if reach == Reach::Anywhere => self.http.clone(),

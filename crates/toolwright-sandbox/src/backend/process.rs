@@ -16,7 +16,6 @@ use crate::layer::home::{self, AtHome};
 use crate::layer::identity;
 use crate::layer::view::PRIVATE_WORKSPACE;
 use crate::policy::{Layer, Network, SandboxPolicy};
-use crate::proxy::rules::Rules;
 use crate::proxy::{self, NetworkEvent, Proxy};
 
 /// A sandbox made of kernel features. Files in its private folders last as long as it does; dropping it ends
@@ -82,7 +81,7 @@ impl ProcessSandbox {
         let layers = shared::layer_names(&session);
         let proxy = match (&policy.network, session.way_out.take()) {
             (Network::Allow(hosts), Some(listener)) => {
-                let rules = Rules::parse(hosts).map_err(unavailable)?;
+                let rules = toolwright_net::HostRules::parse(hosts).map_err(unavailable)?;
                 for (name, value) in proxy::variables(&rules) {
                     policy.env.set.entry(name).or_insert(value);
                 }

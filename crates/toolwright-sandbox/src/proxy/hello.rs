@@ -1,19 +1,24 @@
 //! The first message of TLS, read for the one thing it says in the open: which host is meant.
 //!
-//! Whoever opens a tunnel to one host and asks for another inside it reaches what the other end is also in
-//! charge of, and no rule has been asked about that.
+//! A client that opens a tunnel to one host and names another inside it would reach what the other end also
+//! serves, and no rule was applied to that.
 
-use super::rules::Host;
+use toolwright_net::Host;
 
 /// The most that is read of the first message.
 pub(super) const MAX_HELLO: usize = 64 * 1024;
+
+/// Why a tunnel whose beginning is neither TLS nor HTTP is closed.
+pub(super) const NOT_READABLE: &str =
+    "the tunnel carries neither TLS nor HTTP; a rule such as `host:port/raw` opens other protocols";
 
 /// What the first bytes of a tunnel are, so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hello {
     /// It may become a first message of TLS; more is needed.
     Unfinished,
-    /// Another protocol.
+    /// Another protocol, or another message of TLS: some servers drop an alert and go on to read the first
+    /// message behind it.
     Other,
     /// A first message, and the host it names.
     For(Option<Host>),
@@ -28,8 +33,9 @@ impl Hello {
             (Hello::Unfinished | Hello::Broken, _) => {
                 Some("the tunnel begins with a message of TLS that has no end")
             }
+            (Hello::Other, _) => Some(NOT_READABLE),
             // The policy names the address, and with it everything that answers there.
-            (Hello::Other | Hello::For(_), Host::Address(_)) | (Hello::Other, Host::Name(_)) => None,
+            (Hello::For(_), Host::Address(_)) => None,
             (Hello::For(None), Host::Name(_)) => Some("the tunnel does not say which host it is for"),
             (Hello::For(Some(inside)), host) if inside == host => None,
             (Hello::For(Some(_)), _) => Some("the tunnel is for another host than it was opened to"),
@@ -189,8 +195,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_protocols_are_not_held_up() {
-        for bytes in [b"SSH-2.0-x\r\n".as_slice(), b"GET / HTTP/1.1\r\n", &[22, 2], &[0x80, 1]] {
+    fn everything_but_a_first_message_is_another_protocol() {
+        let alert = [&[21, 3, 1, 0, 2, 1, 90], hello(&["evil.example"], 10_000).as_slice()].concat();
+        for bytes in [b"SSH-2.0-x\r\n".as_slice(), b"GET / HTTP/1.1\r\n", &[22, 2], &[0x80, 1], &alert] {
             assert_eq!(Hello::read(bytes), Hello::Other);
         }
         assert_eq!(Hello::read(&[]), Hello::Unfinished);
@@ -206,7 +213,8 @@ pub(super) mod tests {
             (named("192.0.2.1"), &name, false),
             (Hello::For(None), &name, false),
             (Hello::Broken, &name, false),
-            (Hello::Other, &name, true),
+            (Hello::Other, &name, false),
+            (Hello::Other, &address, false),
             (Hello::For(None), &address, true),
             (named("b.example"), &address, true),
             (Hello::Broken, &address, false),

@@ -4,18 +4,16 @@
 //! The sandbox's network has nothing but loopback. Its keeper makes the listening socket in there and hands
 //! it to the runtime, which accepts, reads one request, asks the rules, resolves the name itself, checks
 //! every address, and dials exactly the address it checked. Programs that ignore the proxy have no route;
-//! names not on the list are not resolved. A tunnel that begins with TLS must be for the host it was opened
-//! to.
+//! names not on the list are not resolved. A tunnel carries TLS or HTTP for the host it was opened to; other
+//! protocols need a rule that ends with `/raw`.
 
-mod address;
 mod hello;
 mod request;
-pub(crate) mod rules;
 mod serve;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,8 +22,7 @@ use serde::Serialize;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use toolwright_core::BoxFuture;
-
-use self::rules::{Host, Rules};
+use toolwright_net::{Host, HostRules, Reach};
 
 /// Where programs in the sandbox find the proxy.
 pub(crate) const PORT: u16 = 3128;
@@ -33,6 +30,8 @@ pub(crate) const PORT: u16 = 3128;
 const MAX_CONNECTIONS: usize = 256;
 /// Names looked up in a minute; a name can carry data to the server that resolves it.
 const MAX_LOOKUPS: usize = 300;
+/// How many addresses of a name are tried.
+const MAX_ADDRESSES: usize = 4;
 /// How many events are kept.
 const MAX_EVENTS: usize = 256;
 
@@ -66,14 +65,14 @@ impl Drop for Proxy {
 
 impl Proxy {
     /// Serves a listening socket, whichever network it was made in.
-    pub(crate) fn start(listener: OwnedFd, rules: Rules) -> io::Result<Proxy> {
+    pub(crate) fn start(listener: OwnedFd, rules: HostRules) -> io::Result<Proxy> {
         let resolve = |name: String, port| {
             Box::pin(async move { Ok(lookup_host((name, port)).await?.collect()) }) as BoxFuture<'static, _>
         };
         Self::start_with(listener, rules, Box::new(resolve))
     }
 
-    fn start_with(listener: OwnedFd, rules: Rules, resolve: Box<Resolve>) -> io::Result<Proxy> {
+    fn start_with(listener: OwnedFd, rules: HostRules, resolve: Box<Resolve>) -> io::Result<Proxy> {
         let listener = std::net::TcpListener::from(listener);
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -113,7 +112,7 @@ async fn accept(listener: TcpListener, desk: Arc<Desk>) {
 
 /// Where connections ask what they may do.
 struct Desk {
-    rules: Rules,
+    rules: HostRules,
     resolve: Box<Resolve>,
     lookups: Mutex<VecDeque<Instant>>,
     events: Mutex<VecDeque<NetworkEvent>>,
@@ -149,35 +148,21 @@ impl Desk {
         if !self.rules.allow(host, port) {
             return Err((403, "the policy of this sandbox does not open this host and port"));
         }
-        let name = match host {
-            // Named by the policy itself, so it may be private.
-            Host::Address(address) => return Ok(vec![SocketAddr::new(*address, port)]),
-            // So is this machine, by the one name that can lead nowhere else.
-            Host::Name(name) if name == "localhost" => {
-                return Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]);
-            }
-            Host::Name(name) => name.clone(),
-        };
+        // Named by the policy itself, so it may be private.
+        if let Some(addresses) = host.fixed_addresses(port) {
+            return Ok(addresses);
+        }
         if !self.may_look_up() {
             return Err((429, "too many names were looked up in a minute"));
         }
-        let found = tokio::time::timeout(serve::PATIENCE, (self.resolve)(name, port)).await;
+        let name = host.to_string();
+        let found = tokio::time::timeout(serve::PATIENCE, (self.resolve)(name.clone(), port)).await;
         let found = found.map_err(|_| (504, "the name could not be resolved in time"))?;
         let found = found.map_err(|_| (502, "the name could not be resolved"))?;
-        let own = crate::sys::own_addresses();
-        let open = |address: IpAddr| {
-            self.rules.allow(&Host::Address(address), port)
-                || (address::is_public(address) && !own.contains(&address))
-        };
-        let open: Vec<SocketAddr> = found
-            .into_iter()
-            .map(|at| SocketAddr::new(at.ip(), port))
-            .filter(|at| open(at.ip()))
-            .take(4)
-            .collect();
-        if open.is_empty() {
-            return Err((403, "the name leads to addresses that are not on the public network"));
-        }
+        let mut open = Reach::Hosts(self.rules.clone())
+            .admitted(&name, port, found)
+            .map_err(|_| (403, "the name leads to addresses that are not on the public network"))?;
+        open.truncate(MAX_ADDRESSES);
         Ok(open)
     }
 
@@ -196,7 +181,7 @@ impl Desk {
 
 /// The variables that make programs use the proxy. They reach what listens inside directly, unless a rule
 /// means the machine outside by the same name.
-pub(crate) fn variables(rules: &Rules) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn variables(rules: &HostRules) -> impl Iterator<Item = (String, String)> {
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
         .into_iter()
         .flat_map(|name| [name.to_owned(), name.to_lowercase()]);

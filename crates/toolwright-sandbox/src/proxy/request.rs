@@ -1,6 +1,6 @@
 //! The head of a request, read so strictly that the next server cannot read it differently.
 
-use super::rules::{Host, split_port};
+use toolwright_net::{Host, split_port};
 
 /// The longest head.
 pub(super) const MAX_HEAD: usize = 16 * 1024;
@@ -14,13 +14,23 @@ pub(super) struct Request {
     pub(super) kind: RequestKind,
 }
 
-#[derive(Debug, PartialEq, Eq)]
 /// The two kinds of request.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     /// Bytes in both directions.
     Tunnel,
-    /// One plain request: its head as the server gets it, and the bytes of its body.
-    Forward { head: String, body: u64 },
+    /// One plain request.
+    Forward(Forward),
+}
+
+/// One request as the server gets it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Forward {
+    pub(super) head: String,
+    /// The bytes of its body.
+    pub(super) body: u64,
+    /// Whether it asks for a WebSocket: when the server agrees, bytes follow in both directions.
+    pub(super) upgrade: bool,
 }
 
 /// Why a request is not carried out: the status, and words for people.
@@ -30,39 +40,140 @@ const fn bad(words: &'static str) -> Refusal {
     (400, words)
 }
 
-/// Reads a head, the empty line included.
+/// The parts of a head.
+struct RequestHead<'h> {
+    method: &'h str,
+    target: &'h str,
+    version: &'h str,
+    fields: Vec<(&'h str, &'h str)>,
+}
+
+/// Reads a request to the proxy, the empty line included.
 pub(super) fn parse(head: &[u8]) -> Result<Request, Refusal> {
-    let head = std::str::from_utf8(head).map_err(|_| bad("the head is not text"))?;
-    let head = head.strip_suffix("\r\n\r\n").ok_or(bad("the head has no end"))?;
-    if head
-        .bytes()
-        .any(|one| one == 0 || (one < 0x20 && !matches!(one, b'\r' | b'\n' | b'\t')) || one == 0x7f)
-    {
-        return Err(bad("a control character in the head"));
-    }
-    let mut lines = head.split("\r\n");
-    let first = lines.next().unwrap_or_default();
-    let fields = lines.map(field).collect::<Result<Vec<_>, _>>()?;
-    if head.replace("\r\n", "").contains(['\r', '\n']) {
-        return Err(bad("a line that ends oddly"));
-    }
-    if fields.len() > MAX_FIELDS {
-        return Err((431, "too many fields"));
-    }
-    let words: Vec<&str> = first.split(' ').collect();
-    let [method, target, version] = words.as_slice() else { return Err(bad("not a request")) };
-    if !matches!(*version, "HTTP/1.1" | "HTTP/1.0") {
-        return Err((505, "only HTTP/1.1 and HTTP/1.0 are spoken here"));
-    }
-    if method.is_empty() || method.len() > 32 || !method.bytes().all(|one| one.is_ascii_uppercase()) {
-        return Err(bad("not a method"));
-    }
-    if *method == "CONNECT" {
-        let (host, port) = split_port(target, None).map_err(bad)?;
+    let head = RequestHead::read(head)?;
+    if head.method == "CONNECT" {
+        let (host, port) = split_port(head.target, None).map_err(bad)?;
         let host = Host::parse(host).map_err(bad)?;
         return Ok(Request { host, port, kind: RequestKind::Tunnel });
     }
-    plain(method, target, version, &fields)
+    let rest =
+        head.target.strip_prefix("http://").ok_or(bad("a proxy wants `http://host/path`, or CONNECT"))?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (host, port) = split_port(authority, Some(80)).map_err(bad)?;
+    let host = Host::parse(host).map_err(bad)?;
+    let forward = head.forward(path, authority, &host, port, 80)?;
+    Ok(Request { host, port, kind: RequestKind::Forward(forward) })
+}
+
+/// Reads a request inside a tunnel, which must be for the host and the port that the tunnel was opened to.
+pub(super) fn parse_inside(head: &[u8], host: &Host, port: u16) -> Result<Forward, Refusal> {
+    let head = RequestHead::read(head)?;
+    if !head.target.starts_with('/') {
+        return Err(bad("a request in a tunnel is for a path"));
+    }
+    let authority = match host {
+        Host::Address(std::net::IpAddr::V6(address)) => format!("[{address}]:{port}"),
+        host => format!("{host}:{port}"),
+    };
+    // Without a port, the field means the usual one; clients of tunnels leave out the tunnel's too.
+    head.forward(head.target, authority.strip_suffix(":80").unwrap_or(&authority), host, port, port)
+}
+
+impl<'h> RequestHead<'h> {
+    fn read(head: &'h [u8]) -> Result<Self, Refusal> {
+        let head = std::str::from_utf8(head).map_err(|_| bad("the head is not text"))?;
+        let head = head.strip_suffix("\r\n\r\n").ok_or(bad("the head has no end"))?;
+        if head
+            .bytes()
+            .any(|one| one == 0 || (one < 0x20 && !matches!(one, b'\r' | b'\n' | b'\t')) || one == 0x7f)
+        {
+            return Err(bad("a control character in the head"));
+        }
+        let mut lines = head.split("\r\n");
+        let first = lines.next().unwrap_or_default();
+        let fields = lines.map(field).collect::<Result<Vec<_>, _>>()?;
+        if head.replace("\r\n", "").contains(['\r', '\n']) {
+            return Err(bad("a line that ends oddly"));
+        }
+        if fields.len() > MAX_FIELDS {
+            return Err((431, "too many fields"));
+        }
+        let words: Vec<&str> = first.split(' ').collect();
+        let [method, target, version] = *words.as_slice() else { return Err(bad("not a request")) };
+        if !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
+            return Err((505, "only HTTP/1.1 and HTTP/1.0 are supported"));
+        }
+        if method.is_empty() || method.len() > 32 || !method.bytes().all(|one| one.is_ascii_uppercase()) {
+            return Err(bad("not a method"));
+        }
+        Ok(RequestHead { method, target, version, fields })
+    }
+
+    fn values(&self, name: &str) -> Vec<&'h str> {
+        let named = self.fields.iter().filter(|(one, _)| one.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| *value).collect()
+    }
+
+    /// The request as the server gets it. `usual` is the port of a `Host` field without one.
+    fn forward(
+        &self,
+        path: &str,
+        authority: &str,
+        host: &Host,
+        port: u16,
+        usual: u16,
+    ) -> Result<Forward, Refusal> {
+        if path.contains('#') || !path.bytes().all(|one| one.is_ascii_graphic()) {
+            return Err(bad("an odd path"));
+        }
+        match self.values("host").as_slice() {
+            [] if self.version == "HTTP/1.0" => {}
+            [field] => {
+                let (named, at) = split_port(field, Some(usual)).map_err(bad)?;
+                if Host::parse(named).map_err(bad)? != *host || at != port {
+                    return Err(bad("the Host field names another host"));
+                }
+            }
+            _ => return Err(bad("one Host field is needed")),
+        }
+        if !self.values("transfer-encoding").is_empty() {
+            return Err((411, "a body needs a Content-Length"));
+        }
+        let body = match self.values("content-length").as_slice() {
+            [] => 0,
+            [one]
+                if !one.is_empty() && one.len() <= 15 && one.bytes().all(|digit| digit.is_ascii_digit()) =>
+            {
+                one.parse().map_err(|_| bad("an odd Content-Length"))?
+            }
+            _ => return Err(bad("an odd Content-Length")),
+        };
+        let upgrade = self.method == "GET"
+            && body == 0
+            && matches!(self.values("upgrade").as_slice(), [one] if one.eq_ignore_ascii_case("websocket"));
+        let (slash, method) = (if path.starts_with('/') { "" } else { "/" }, self.method);
+        let connection = if upgrade { "Upgrade\r\nUpgrade: websocket" } else { "close" };
+        let mut head =
+            format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: {connection}\r\n");
+        const OURS: [&str; 8] = [
+            "host",
+            "connection",
+            "proxy-connection",
+            "proxy-authorization",
+            "keep-alive",
+            "te",
+            "trailer",
+            "upgrade",
+        ];
+        for (name, value) in
+            self.fields.iter().filter(|(name, _)| !OURS.iter().any(|one| one.eq_ignore_ascii_case(name)))
+        {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        Ok(Forward { head, body, upgrade })
+    }
 }
 
 fn field(line: &str) -> Result<(&str, &str), Refusal> {
@@ -72,66 +183,6 @@ fn field(line: &str) -> Result<(&str, &str), Refusal> {
         return Err(bad("a field with an odd name"));
     }
     Ok((name, value.trim_matches([' ', '\t'])))
-}
-
-/// A request for a page: `GET http://host/path HTTP/1.1`.
-fn plain(method: &str, target: &str, version: &str, fields: &[(&str, &str)]) -> Result<Request, Refusal> {
-    let rest = target.strip_prefix("http://").ok_or(bad("a proxy wants `http://host/path`, or CONNECT"))?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    if path.contains('#') || !path.bytes().all(|one| one.is_ascii_graphic()) {
-        return Err(bad("an odd path"));
-    }
-    let (host, port) = split_port(authority, Some(80)).map_err(bad)?;
-    let host = Host::parse(host).map_err(bad)?;
-
-    let values = |name: &str| {
-        fields
-            .iter()
-            .filter(|(one, _)| one.eq_ignore_ascii_case(name))
-            .map(|(_, value)| *value)
-            .collect::<Vec<_>>()
-    };
-    match values("host").as_slice() {
-        [] if version == "HTTP/1.0" => {}
-        [said] => {
-            let (said, at) = split_port(said, Some(80)).map_err(bad)?;
-            if Host::parse(said).map_err(bad)? != host || at != port {
-                return Err(bad("the Host field names another host"));
-            }
-        }
-        _ => return Err(bad("one Host field is needed")),
-    }
-    if !values("transfer-encoding").is_empty() {
-        return Err((411, "a body needs a Content-Length"));
-    }
-    let body = match values("content-length").as_slice() {
-        [] => 0,
-        [one] if !one.is_empty() && one.len() <= 15 && one.bytes().all(|digit| digit.is_ascii_digit()) => {
-            one.parse().map_err(|_| bad("an odd Content-Length"))?
-        }
-        _ => return Err(bad("an odd Content-Length")),
-    };
-
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    let mut head = format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
-    const OURS: [&str; 8] = [
-        "host",
-        "connection",
-        "proxy-connection",
-        "proxy-authorization",
-        "keep-alive",
-        "te",
-        "trailer",
-        "upgrade",
-    ];
-    for (name, value) in
-        fields.iter().filter(|(name, _)| !OURS.iter().any(|one| one.eq_ignore_ascii_case(name)))
-    {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str("\r\n");
-    Ok(Request { host, port, kind: RequestKind::Forward { head, body } })
 }
 
 #[cfg(test)]
@@ -156,7 +207,8 @@ mod tests {
         .unwrap();
         let head = "POST /?q=1 HTTP/1.1\r\nHost: example.com:8080\r\nConnection: close\r\nAccept: */*\r\n\
                     Content-Length: 3\r\n\r\n";
-        assert_eq!(request.kind, RequestKind::Forward { head: head.to_owned(), body: 3 });
+        let forward = Forward { head: head.to_owned(), body: 3, upgrade: false };
+        assert_eq!(request.kind, RequestKind::Forward(forward));
         assert_eq!((request.host, request.port), (Host::Name("example.com".into()), 8080));
     }
 
@@ -214,5 +266,29 @@ mod tests {
             assert_eq!(status(&format!("{first}\r\nHost: example.com\r\n\r\n")), 400, "{first:?}");
         }
         assert_eq!(status("GET http://example.com/ HTTP/2.0\r\nHost: example.com\r\n\r\n"), 505);
+    }
+
+    #[test]
+    fn a_request_inside_a_tunnel_is_for_its_host() {
+        let host = Host::parse("example.com").unwrap();
+        let inside = |text: &str, port: u16| parse_inside(text.as_bytes(), &host, port);
+        let head = "GET /x HTTP/1.1\r\nHost: example.com:8080\r\nConnection: close\r\nX: y\r\n\r\n";
+        let forward =
+            inside("GET /x HTTP/1.1\r\nHost: example.com:8080\r\nTE: x\r\nX: y\r\n\r\n", 8080).unwrap();
+        assert_eq!(forward, Forward { head: head.to_owned(), body: 0, upgrade: false });
+        let socket =
+            "GET /s HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        let forward = inside(socket, 80).unwrap();
+        assert_eq!((forward.head.as_str(), forward.upgrade), (socket, true));
+        for text in [
+            "GET /x HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: example.com:81\r\n\r\n",
+            "GET http://evil.example/x HTTP/1.1\r\nHost: example.com\r\n\r\n",
+            "CONNECT evil.example:443 HTTP/1.1\r\nHost: example.com\r\n\r\n",
+            "GET /x HTTP/1.1\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\n",
+        ] {
+            assert!(inside(text, 80).is_err(), "{text:?}");
+        }
     }
 }

@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use super::*;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +16,7 @@ async fn proxy(
         let found = resolve(&name).into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
         Box::pin(async move { Ok(found) })
     });
-    (Proxy::start_with(listener.into(), Rules::parse(rules).unwrap(), resolve).unwrap(), at)
+    (Proxy::start_with(listener.into(), HostRules::parse(rules).unwrap(), resolve).unwrap(), at)
 }
 
 /// A server that answers each connection with what it read, and counts them.
@@ -60,10 +62,13 @@ async fn open_hosts_are_reached_by_page_and_by_tunnel() {
     .await;
     assert!(page.ends_with("hello"), "{page}");
     let sent = format!("GET /x HTTP/1.1\r\nHost: open.example:{port}\r\nConnection: close\r\n\r\n");
-    assert_eq!(*lock(&seen), [sent]);
-    let tunnel = say(at, &format!("CONNECT open.example:{port} HTTP/1.1\r\n\r\nraw bytes")).await;
+    assert_eq!(*lock(&seen), std::slice::from_ref(&sent));
+    let inside = format!(
+        "CONNECT open.example:{port} HTTP/1.1\r\n\r\nGET /x HTTP/1.1\r\nHost: open.example\r\n\r\nGET /y"
+    );
+    let tunnel = say(at, &inside).await;
     assert!(tunnel.starts_with("HTTP/1.1 200 ") && tunnel.ends_with("hello"), "{tunnel}");
-    assert_eq!(lock(&seen).last().map(String::as_str), Some("raw bytes"));
+    assert_eq!(lock(&seen).last(), Some(&sent));
     let event = NetworkEvent { host: "open.example".into(), port, refused: None };
     assert_eq!(proxy.events(), [event.clone(), event]);
 }
@@ -150,6 +155,67 @@ async fn a_tunnel_to_one_host_is_not_a_way_to_another() {
     }
 }
 
+/// What a tunnel gets back: everything after the proxy has opened it.
+async fn through(at: SocketAddr, target: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    stream.write_all(format!("CONNECT {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer)).await;
+    assert!(read.is_ok(), "the tunnel was left open");
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    answer.split_off(end + 4)
+}
+
+/// F7: a record of TLS before the first message made the tunnel "another protocol", which was passed on.
+#[tokio::test]
+async fn a_tunnel_carries_tls_and_http_for_its_host_and_nothing_else() {
+    let (server, seen) = server().await;
+    let port = server.port();
+    let rules = [format!("open.example:{port}"), format!("127.0.0.1:{port}")];
+    let (proxy, at) = proxy(&rules, |_| vec![[127, 0, 0, 1].into()]).await;
+    let alert =
+        [&[21, 3, 1, 0, 2, 1, 90], hello::tests::hello(&["evil.example"], 10_000).as_slice()].concat();
+    let other_host = b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+    for bytes in
+        [&alert[..], b"SSH-2.0-x\r\n", &[23, 3, 3, 0, 1, 0], other_host, b"\0\0\0\x08\x04\xd2\x16\x2f"]
+    {
+        for target in ["open.example", "127.0.0.1"] {
+            let answer = through(at, &format!("{target}:{port}"), bytes).await;
+            let text = String::from_utf8_lossy(&answer).into_owned();
+            let refused = answer.is_empty() || text.starts_with("HTTP/1.1 400 ");
+            assert!(refused && !text.contains("hello"), "{bytes:?}: {text}");
+        }
+    }
+    assert!(lock(&seen).iter().all(String::is_empty), "{:?}", lock(&seen));
+    assert_eq!(proxy.events().iter().filter(|event| event.refused.is_some()).count(), 10);
+}
+
+#[tokio::test]
+async fn a_raw_rule_opens_every_protocol_to_its_host() {
+    let (server, seen) = server().await;
+    let port = server.port();
+    let rules = [format!("db.example:{port}/raw"), format!("127.0.0.1:{port}")];
+    let (_proxy, at) = proxy(&rules, |_| vec![[127, 0, 0, 1].into()]).await;
+    let answer = through(at, &format!("db.example:{port}"), b"raw bytes").await;
+    assert!(answer.ends_with(b"hello"), "{}", String::from_utf8_lossy(&answer));
+    assert_eq!(*lock(&seen), ["raw bytes"]);
+}
+
+/// A server that does not switch protocols would read what follows as a second request.
+#[tokio::test]
+async fn bytes_after_an_upgrade_wait_for_the_servers_agreement() {
+    let (server, seen) = server().await;
+    let port = server.port();
+    let rules = [format!("open.example:{port}"), format!("127.0.0.1:{port}")];
+    let (_proxy, at) = proxy(&rules, |_| vec![[127, 0, 0, 1].into()]).await;
+    let ask = "GET /s HTTP/1.1\r\nHost: open.example\r\nUpgrade: websocket\r\n\r\nGET / HTTP/1.1\r\nHost: evil\r\n\r\n";
+    let answer = through(at, &format!("open.example:{port}"), ask.as_bytes()).await;
+    assert!(answer.ends_with(b"hello"), "{}", String::from_utf8_lossy(&answer));
+    let seen = lock(&seen).join("");
+    assert!(seen.contains("Upgrade: websocket") && !seen.contains("evil"), "{seen}");
+}
+
 #[tokio::test]
 async fn other_protocols_and_long_heads_are_refused_at_once() {
     let (_proxy, at) = proxy(&["open.example".to_owned()], |_| Vec::new()).await;
@@ -180,7 +246,8 @@ async fn idle_connections_give_way() {
     for _ in 0..MAX_CONNECTIONS + 50 {
         idle.push(TcpStream::connect(at).await.unwrap());
     }
-    let answer = say(at, &format!("CONNECT {server} HTTP/1.1\r\n\r\nx")).await;
+    let answer =
+        say(at, &format!("CONNECT {server} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: {server}\r\n\r\n")).await;
     assert!(answer.ends_with("hello"), "{answer}");
     let mut first = idle.swap_remove(0);
     let closed = tokio::time::timeout(Duration::from_secs(5), first.read(&mut [0; 1])).await;

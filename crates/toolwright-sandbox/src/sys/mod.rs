@@ -324,38 +324,3 @@ pub(crate) fn effective_ids() -> (u32, u32) {
     // SAFETY: neither call takes arguments or can fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
-
-/// The addresses of this machine's interfaces.
-pub(crate) fn own_addresses() -> Vec<std::net::IpAddr> {
-    let mut found = Vec::new();
-    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: the pointer is to one pointer, which the call sets to a list that is freed below.
-    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
-        return found;
-    }
-    let mut next = first;
-    while !next.is_null() {
-        // SAFETY: `next` is a node of the list, which lives until `freeifaddrs`.
-        let node = unsafe { &*next };
-        if !node.ifa_addr.is_null() {
-            // SAFETY: every address begins with its family, and the family tells its true type.
-            unsafe {
-                match i32::from((*node.ifa_addr).sa_family) {
-                    libc::AF_INET => {
-                        let address = &*node.ifa_addr.cast::<libc::sockaddr_in>();
-                        found.push(std::net::Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into());
-                    }
-                    libc::AF_INET6 => {
-                        let address = &*node.ifa_addr.cast::<libc::sockaddr_in6>();
-                        found.push(std::net::Ipv6Addr::from(address.sin6_addr.s6_addr).into());
-                    }
-                    _ => {}
-                }
-            }
-        }
-        next = node.ifa_next;
-    }
-    // SAFETY: `first` came from `getifaddrs`, and nothing borrowed from the list is left.
-    unsafe { libc::freeifaddrs(first) };
-    found
-}

@@ -87,7 +87,7 @@ async fn reached() -> Result<(), String> {
     equal(bash(&sandbox, &script).await?.as_str(), "canary")?;
     equal(bash(&sandbox, "echo $NO_PROXY").await?.as_str(), "localhost,::1\n")?;
     let heard = seen.lock().expect("the list").clone();
-    equal(heard, vec!["GET /tunnel HTTP/1.0".to_owned(), "GET /page HTTP/1.1".to_owned()])?;
+    equal(heard, vec!["GET /tunnel HTTP/1.1".to_owned(), "GET /page HTTP/1.1".to_owned()])?;
     let events: Vec<_> =
         sandbox.network_events().into_iter().map(|event| (event.port, event.refused)).collect();
     equal(events, vec![(port, None), (port, None)])

@@ -1,7 +1,7 @@
 //! `fetch_content`, `fetch_page_text`, `fetch_page_markdown` and `fetch_page_links`: pages of the web.
 //!
-//! Addresses come from models, so only the public internet is reached, redirects too; no more than a few
-//! megabytes are read, and not for ever.
+//! Addresses come from models, so only the public internet, or what the run's `network` opens, is reached,
+//! redirects too; size and time of a page are bounded.
 
 mod markdown;
 mod text;
@@ -9,16 +9,16 @@ mod tree;
 mod xpath;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput};
+use toolwright_net::reqwest::Url;
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use toolwright_net::reqwest::{Client, Url};
-use toolwright_net::{Dial, PageError, Proxies, Reach, get_page};
+use toolwright_net::{Page, PageClient, PageError, PageRequest, Reach, belongs_to_connection};
 
 use self::tree::Tree;
 use self::xpath::XPath;
@@ -92,10 +92,10 @@ pub fn fetch_content(options: &Options) -> ToolDef {
     let tool = ToolDef::typed(
         "fetch_content",
         "Fetch what stands at an address of the web, as text.",
-        move |_: ToolContext, FetchContent { url, headers, on_no_content, on_error }: FetchContent| {
+        move |context: ToolContext, FetchContent { url, headers, on_no_content, on_error }: FetchContent| {
             let web = web.clone();
             async move {
-                match web.get(&url, &headers, on_error).await? {
+                match web.get(&context, &url, &headers, on_error).await? {
                     Some((_, text)) => Ok(text),
                     None => nothing(&url, "", on_no_content, String::new()),
                 }
@@ -170,12 +170,12 @@ fn too_much() -> ToolError {
 
 fn page_tool(options: &Options, name: &'static str, description: &str, show: Show) -> ToolDef {
     let web = Web::new(options);
-    let tool = ToolDef::typed(name, description, move |_: ToolContext, wanted: FetchPage| {
+    let tool = ToolDef::typed(name, description, move |context: ToolContext, wanted: FetchPage| {
         let web = web.clone();
         async move {
             let empty = if name == "fetch_page_links" { json!([]) } else { json!("") };
             let path = wanted.xpath.as_deref().map(XPath::parse).transpose()?;
-            let found = web.get(&wanted.url, &wanted.headers, wanted.on_error).await?;
+            let found = web.get(&context, &wanted.url, &wanted.headers, wanted.on_error).await?;
             let page = match &found {
                 Some((url, html)) => Some((url, Tree::parse(html)?)),
                 None => None,
@@ -225,36 +225,34 @@ fn nothing<T>(url: &str, path: &str, otherwise: Otherwise, empty: T) -> Result<T
     }
 }
 
-/// What pages are fetched with. The connection is set up when it is first needed.
+/// What pages are fetched with.
 #[derive(Clone)]
-struct Web {
-    reach: Reach,
-    proxies: Proxies,
-    client: Arc<OnceLock<Client>>,
+pub(crate) struct Web {
+    options: Options,
+    client: Arc<PageClient>,
 }
 
 impl Web {
-    fn new(options: &Options) -> Self {
-        Web { reach: options.reach_of_pages(), proxies: options.proxies.clone(), client: Arc::default() }
+    pub(crate) fn new(options: &Options) -> Self {
+        let client = PageClient::new(options.page_proxies(), Duration::from_secs(10), LONGEST);
+        Web { options: options.clone(), client: Arc::new(client) }
     }
 
     /// The page and where it was found; `None` when there is none. An error becomes nothing when that was
     /// asked for.
     async fn get(
         &self,
+        context: &ToolContext,
         url: &str,
         headers: &HashMap<String, String>,
         on_error: Otherwise,
     ) -> Result<Option<(Url, String)>, ToolError> {
-        let address =
-            Url::parse(url).map_err(|_| ToolError::invalid(format!("{url:?} is not an address")))?;
+        let address = address(url)?;
         let headers = header_map(headers)?;
-        let fetched = tokio::time::timeout(LONGEST, self.fetch(address, &headers)).await;
-        let fetched = fetched.unwrap_or_else(|_| {
-            Err(ToolError::of(ErrorKind::Timeout, format!("the page took more than {LONGEST:?}")))
-        });
-        match fetched {
-            // An address that may not be dialled is nobody's empty page.
+        let reach = self.reach(context);
+        match self.page(PageRequest::get(&reach, address, &headers, MAX_PAGE), LONGEST).await.and_then(found)
+        {
+            // A refused address is not an empty page.
             Err(error) if on_error == Otherwise::ReturnEmpty && error.kind() != ErrorKind::Permission => {
                 Ok(None)
             }
@@ -266,38 +264,43 @@ impl Web {
         }
     }
 
-    async fn fetch(&self, url: Url, headers: &HeaderMap) -> Result<Option<(Url, String)>, ToolError> {
-        let answer = get_page(self.client()?, self.reach, &self.proxies, url, headers, MAX_PAGE).await;
-        let page = answer.map_err(|error| {
+    /// One request, redirects included, in so much time.
+    pub(crate) async fn page(&self, request: PageRequest<'_>, longest: Duration) -> Result<Page, ToolError> {
+        let answer = tokio::time::timeout(longest, self.client.send(request)).await;
+        let answer = answer
+            .map_err(|_| ToolError::of(ErrorKind::Timeout, format!("the page took more than {longest:?}")))?;
+        answer.map_err(|error| {
             let kind = match error {
                 PageError::Refused(_) => ErrorKind::Permission,
+                PageError::Header(_) => ErrorKind::Parsing,
                 PageError::TooLong(_) => ErrorKind::OutputLimit,
                 _ => ErrorKind::Unknown,
             };
             ToolError::of(kind, error.to_string()).with_source(error)
-        })?;
-        match page.status {
-            // Bytes that are no text are left out.
-            200 => Ok(Some((page.url, page.body.utf8_chunks().map(|chunk| chunk.valid()).collect()))),
-            404 => Ok(None),
-            status => Err(ToolError::new(format!("the answer has the status {status}"))),
-        }
+        })
     }
 
-    fn client(&self) -> Result<&Client, ToolError> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let dial = Dial {
-            https: true,
-            connect: Duration::from_secs(10),
-            read: LONGEST,
-            proxies: self.proxies.clone(),
-            reach: self.reach,
-        };
-        let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
-        Ok(self.client.get_or_init(|| client))
+    /// Where this call may reach.
+    pub(crate) fn reach(&self, context: &ToolContext) -> Reach {
+        self.options.reach_in(context)
     }
+}
+
+/// The page as text; `None` when there is none. Bytes that are not text are dropped.
+fn found(page: Page) -> Result<Option<(Url, String)>, ToolError> {
+    match page.status {
+        200 => Ok(Some((page.url, text_of(&page.body)))),
+        404 => Ok(None),
+        status => Err(ToolError::new(format!("the answer has the status {status}"))),
+    }
+}
+
+pub(crate) fn text_of(body: &[u8]) -> String {
+    body.utf8_chunks().map(|chunk| chunk.valid()).collect()
+}
+
+pub(crate) fn address(url: &str) -> Result<Url, ToolError> {
+    Url::parse(url).map_err(|_| ToolError::invalid(format!("{url:?} is not an address")))
 }
 
 fn header_map(headers: &HashMap<String, String>) -> Result<HeaderMap, ToolError> {
@@ -305,6 +308,10 @@ fn header_map(headers: &HashMap<String, String>) -> Result<HeaderMap, ToolError>
     for (name, value) in headers {
         let bad = || ToolError::invalid(format!("{name:?} cannot be sent as a header"));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        if belongs_to_connection(&name) {
+            let message = format!("`{name}` cannot be set: it belongs to the connection");
+            return Err(ToolError::invalid(message).hint("name the host in `url`"));
+        }
         map.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
     }
     Ok(map)

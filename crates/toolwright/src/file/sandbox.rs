@@ -11,6 +11,7 @@ use toolwright_core::{
     BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, Misfit, OutputSink, Preparation, Sandbox,
     SandboxProcess, SpawnRequest, ToolError, read_data,
 };
+use toolwright_net::{HostRules, Reach};
 use toolwright_runtime::RunBuilder;
 use toolwright_sandbox::{
     Backend, EnvPolicy, Layer, LocalSandbox, Network, ProcessSandbox, SandboxLimits, SandboxPolicy,
@@ -32,6 +33,9 @@ pub struct SandboxSection {
     pub write: Vec<PathBuf>,
     /// What may be reached.
     pub network: Network,
+    /// Whether the file says anything about the network; `off` then holds for fetched pages too.
+    #[serde(skip)]
+    pub names_network: bool,
     /// Shown empty, beside what always is.
     pub mask: Vec<PathBuf>,
     /// What cannot be written although it lies in a folder that can; left out, the usual files that run
@@ -135,13 +139,29 @@ impl SandboxSection {
                 Ok(SandboxSection { kind: Some(kind), ..SandboxSection::default() })
             }
             Value::Null => Ok(SandboxSection::default()),
-            other => read_data(other),
+            other => {
+                let section: SandboxSection = read_data(other)?;
+                Ok(SandboxSection { names_network: other.get("network").is_some(), ..section })
+            }
         }
     }
 
     /// The kind of sandbox that is meant.
     pub fn kind(&self) -> SandboxKind {
         self.kind.clone().unwrap_or(SandboxKind::Process)
+    }
+
+    /// Where tools that fetch pages may go: what the sandbox's network opens and nothing else; `None` where
+    /// nothing is said about the network.
+    pub fn reach(&self) -> Result<Option<Reach>, ToolError> {
+        Ok(match &self.network {
+            Network::Allow(hosts) => {
+                let wrong = |why| ToolError::invalid(format!("not a rule for hosts: {why}"));
+                Some(Reach::Hosts(HostRules::parse(hosts).map_err(wrong)?))
+            }
+            Network::Off if !self.names_network => None,
+            Network::Off | Network::Loopback => Some(Reach::Hosts(HostRules::nothing())),
+        })
     }
 
     /// The section as a policy. Relative paths begin in the current folder, which is shown, and written in

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use toolwright_core::{Sandbox, ToolError};
 use toolwright_lang::Loaded;
+use toolwright_net::Reach;
 use toolwright_runtime::RunBuilder;
 
 use super::Session;
@@ -34,15 +35,20 @@ pub(super) type OnNotice = Arc<dyn Fn(&str) + Send + Sync>;
 pub(super) struct Sandboxes {
     default: Option<Arc<dyn Sandbox>>,
     named: Vec<(String, Arc<dyn Sandbox>)>,
+    /// Where tools that fetch pages may go, when the default sandbox's network says so.
+    reach: Option<Reach>,
     on_notice: Option<OnNotice>,
 }
 
 impl Sandboxes {
     pub(super) fn new(on_notice: Option<OnNotice>) -> Self {
-        Sandboxes { default: None, named: Vec::new(), on_notice }
+        Sandboxes { default: None, named: Vec::new(), reach: None, on_notice }
     }
 
-    pub(super) fn give(&self, builder: RunBuilder) -> RunBuilder {
+    pub(super) fn give(&self, mut builder: RunBuilder) -> RunBuilder {
+        if let Some(reach) = &self.reach {
+            builder = builder.state(reach.clone());
+        }
         give_sandboxes(builder, self.default.clone(), self.named.clone())
     }
 
@@ -68,6 +74,7 @@ impl Session {
     ) -> Result<(), ToolError> {
         let described = default.as_ref().or(self.file.sandbox());
         let section = described.cloned().unwrap_or_default();
+        self.sandboxes.reach = section.reach()?;
         let opened = match how {
             Sandboxing::Never => return Ok(()),
             Sandboxing::AsNeeded if described.is_some() => section.open().await?,

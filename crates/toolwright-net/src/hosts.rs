@@ -1,14 +1,16 @@
 //! Which hosts are open: rules as people write them, and the one form a host is compared in.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Ports that are open when a rule does not name one.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// A host in its one form: lower case, no final dot, addresses as addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Host {
+pub enum Host {
+    /// A name.
     Name(String),
+    /// An address.
     Address(IpAddr),
 }
 
@@ -23,7 +25,7 @@ impl std::fmt::Display for Host {
 
 impl Host {
     /// Reads a host as it stands in a URL. Whatever another program might read differently is refused.
-    pub(crate) fn parse(text: &str) -> Result<Host, &'static str> {
+    pub fn parse(text: &str) -> Result<Host, &'static str> {
         if let Some(inside) = text.strip_prefix('[') {
             let inside = inside.strip_suffix(']').ok_or("a bracket is missing")?;
             return inside
@@ -54,10 +56,22 @@ impl Host {
         }
         Ok(Host::Name(name))
     }
+
+    /// The addresses of a host that needs no look-up: an address itself, and this machine by the one name
+    /// that can lead nowhere else.
+    pub fn fixed_addresses(&self, port: u16) -> Option<Vec<SocketAddr>> {
+        match self {
+            Host::Address(address) => Some(vec![SocketAddr::new(*address, port)]),
+            Host::Name(name) if name == "localhost" => {
+                Some(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()])
+            }
+            Host::Name(_) => None,
+        }
+    }
 }
 
 /// Splits `host:port`; a host without one gets `usual`.
-pub(crate) fn split_port(text: &str, usual: Option<u16>) -> Result<(&str, u16), &'static str> {
+pub fn split_port(text: &str, usual: Option<u16>) -> Result<(&str, u16), &'static str> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (text, None),
@@ -83,18 +97,42 @@ enum Pattern {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rule {
+struct HostRule {
     pattern: Pattern,
     port: Option<u16>,
+    /// Any protocol, not only TLS and HTTP.
+    raw: bool,
 }
 
-/// The hosts of a policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rules(Vec<Rule>);
+impl HostRule {
+    fn covers(&self, host: &Host, port: u16) -> bool {
+        let open = self.port.map_or(USUAL_PORTS.contains(&port), |open| open == port);
+        open && match (&self.pattern, host) {
+            (Pattern::Exactly(one), host) => one == host,
+            (Pattern::Below(name), Host::Name(host)) => {
+                host.strip_suffix(name.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            (Pattern::Below(_), Host::Address(_)) => false,
+        }
+    }
+}
 
-impl Rules {
+/// How a rule that opens every protocol ends.
+const RAW: &str = "/raw";
+
+/// The hosts that a policy opens: `example.com`, `*.example.com`, `example.com:8443`, an address; with `/raw`
+/// at the end for protocols other than TLS and HTTP. Without a port, 80 and 443 are open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostRules(Vec<HostRule>);
+
+impl HostRules {
+    /// Rules that open nothing.
+    pub fn nothing() -> Self {
+        HostRules::default()
+    }
+
     /// Reads the rules of a policy; the first that means nothing is the error.
-    pub(crate) fn parse(texts: &[String]) -> Result<Rules, String> {
+    pub fn parse(texts: &[String]) -> Result<HostRules, String> {
         if texts.is_empty() {
             return Err("a list of hosts without a host opens nothing; say `network: off`".to_owned());
         }
@@ -102,31 +140,28 @@ impl Rules {
             .iter()
             .map(|text| rule(text).map_err(|why| format!("`{}`: {why}", text.escape_debug())))
             .collect::<Result<_, _>>()
-            .map(Rules)
+            .map(HostRules)
     }
 
     /// Whether a rule is for exactly this host, whatever the port.
-    pub(crate) fn name(&self, host: &str) -> bool {
+    pub fn name(&self, host: &str) -> bool {
         let Ok(host) = Host::parse(host) else { return false };
         self.0.iter().any(|rule| matches!(&rule.pattern, Pattern::Exactly(one) if *one == host))
     }
 
     /// Whether a host may be asked for.
-    pub(crate) fn allow(&self, host: &Host, port: u16) -> bool {
-        self.0.iter().any(|rule| {
-            let port = rule.port.map_or(USUAL_PORTS.contains(&port), |open| open == port);
-            port && match (&rule.pattern, host) {
-                (Pattern::Exactly(one), host) => one == host,
-                (Pattern::Below(name), Host::Name(host)) => {
-                    host.strip_suffix(name.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-                }
-                (Pattern::Below(_), Host::Address(_)) => false,
-            }
-        })
+    pub fn allow(&self, host: &Host, port: u16) -> bool {
+        self.0.iter().any(|rule| rule.covers(host, port))
+    }
+
+    /// Whether any protocol may be used with a host.
+    pub fn allow_raw(&self, host: &Host, port: u16) -> bool {
+        self.0.iter().any(|rule| rule.raw && rule.covers(host, port))
     }
 }
 
-fn rule(text: &str) -> Result<Rule, &'static str> {
+fn rule(text: &str) -> Result<HostRule, &'static str> {
+    let (text, raw) = text.strip_suffix(RAW).map_or((text, false), |text| (text, true));
     let (host, port) = match split_port(text, Some(1)) {
         Ok((host, _)) if host == text => (text, None),
         Ok((host, port)) => (host, Some(port)),
@@ -139,7 +174,7 @@ fn rule(text: &str) -> Result<Rule, &'static str> {
         },
         None => Pattern::Exactly(Host::parse(host)?),
     };
-    Ok(Rule { pattern, port })
+    Ok(HostRule { pattern, port, raw })
 }
 
 #[cfg(test)]
@@ -186,7 +221,7 @@ mod tests {
     #[test]
     fn rules_open_what_they_name_and_nothing_else() {
         let rules =
-            |texts: &[&str]| Rules::parse(&texts.iter().map(|one| one.to_string()).collect::<Vec<_>>());
+            |texts: &[&str]| HostRules::parse(&texts.iter().map(|one| one.to_string()).collect::<Vec<_>>());
         let open =
             rules(&["example.com", "*.wild.example.org", "api.example.net:8443", "10.0.0.5:5432"]).unwrap();
         let ask = |host: &str, port| open.allow(&Host::parse(host).unwrap(), port);
@@ -220,10 +255,16 @@ mod tests {
             "a.*.com",
             "http://example.com",
             "example.com/path",
+            "example.com/raw/raw",
             "example.com:0",
         ] {
             assert!(rules(&[nothing]).is_err(), "{nothing} was taken for a rule");
         }
         assert!(rules(&[]).is_err());
+        let raw = rules(&["db.example:5432/raw", "web.example"]).unwrap();
+        let host = |name: &str| Host::parse(name).unwrap();
+        assert!(raw.allow(&host("db.example"), 5432) && raw.allow_raw(&host("db.example"), 5432));
+        assert!(raw.allow(&host("web.example"), 443) && !raw.allow_raw(&host("web.example"), 443));
+        assert!(!raw.allow_raw(&host("db.example"), 443));
     }
 }
