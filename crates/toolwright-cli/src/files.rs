@@ -57,12 +57,16 @@ pub fn around(console: &Console) -> anyhow::Result<Option<ParsedFile>> {
 /// An error when a file that was named is not there.
 pub fn exists(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
-    let error = match std::fs::metadata(path).and_then(|found| std::fs::File::open(path).map(|_| found)) {
-        Ok(found) if found.is_file() => return Ok(()),
+    // A pipe can be opened once: its writer may be gone after that.
+    let opened = |found: std::fs::Metadata| match found.is_file() {
+        true => std::fs::File::open(path).map(|_| found),
+        false => Ok(found),
+    };
+    let error = match std::fs::metadata(path).and_then(opened) {
         Ok(found) if found.is_dir() => {
             Usage::new(format!("`{shown}` is a folder")).hint("name a file of tools in it")
         }
-        Ok(_) => Usage::new(format!("`{shown}` is not a file")),
+        Ok(_) => return Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Usage::new(format!("there is no file `{shown}`"))
                 .hint("`toolwright init` writes one to start from")

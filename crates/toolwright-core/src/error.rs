@@ -129,6 +129,7 @@ struct Repr {
     hint: Option<String>,
     partial: Option<ToolOutput>,
     confidential: bool,
+    of_runtime: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -151,7 +152,15 @@ impl ToolError {
     /// An error of the given kind.
     pub fn of(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        let repr = Repr { kind, message, hint: None, partial: None, confidential: false, source: None };
+        let repr = Repr {
+            kind,
+            message,
+            hint: None,
+            partial: None,
+            confidential: false,
+            of_runtime: false,
+            source: None,
+        };
         ToolError { repr: Box::new(repr) }
     }
 
@@ -180,6 +189,14 @@ impl ToolError {
     #[must_use]
     pub fn in_confidence(mut self) -> Self {
         self.repr.confidential = true;
+        self
+    }
+
+    /// Marks the error as one of the runtime, not of a tool: a limit of the run, a call inside this one that
+    /// ended the run, a record that cannot be written. No wrapper turns it into a result.
+    #[must_use]
+    pub fn in_runtime(mut self) -> Self {
+        self.repr.of_runtime = true;
         self
     }
 
@@ -223,6 +240,11 @@ impl ToolError {
     /// True when the error ends the run.
     pub fn is_fatal(&self) -> bool {
         self.repr.kind == ErrorKind::Fatal
+    }
+
+    /// True when the runtime made the error, and not the tool.
+    pub fn is_of_runtime(&self) -> bool {
+        self.repr.of_runtime
     }
 
     /// The part of the error that travels: kind, message and hint.
@@ -271,6 +293,50 @@ impl ErrorInfo {
     /// The JSON object a model reads: `{"error": {"type", "message", "hint"}}`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({ "error": self })
+    }
+}
+
+/// The class that an error has in the system whose tool was called, as the source of a [`ToolError`]. A
+/// `catch:` written for that system names it.
+///
+/// ```
+/// use toolwright_core::{ForeignClass, ToolError};
+///
+/// let class = ForeignClass::new("RequestException", None);
+/// let error = ToolError::new("the page cannot be reached").with_source(class);
+/// assert_eq!(ForeignClass::of(&error), Some("RequestException"));
+/// ```
+#[derive(Debug)]
+pub struct ForeignClass {
+    name: &'static str,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl ForeignClass {
+    /// The class of that name, and the cause of the error.
+    pub fn new(name: &'static str, cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        ForeignClass { name, cause }
+    }
+
+    /// The name of the class of an error that has one.
+    pub fn of(error: &ToolError) -> Option<&'static str> {
+        let class: &ForeignClass = std::error::Error::source(error)?.downcast_ref()?;
+        Some(class.name)
+    }
+}
+
+impl fmt::Display for ForeignClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Some(cause) => write!(f, "{}: {cause}", self.name),
+            None => f.write_str(self.name),
+        }
+    }
+}
+
+impl std::error::Error for ForeignClass {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref().and_then(std::error::Error::source)
     }
 }
 

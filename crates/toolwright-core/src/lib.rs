@@ -58,7 +58,7 @@ pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{
     AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
 };
-pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
+pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use idle::{wait, with_idle_listener};
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};

@@ -44,6 +44,12 @@ pub trait Sandbox: Send + Sync {
         Vec::new()
     }
 
+    /// Whether its policy sets the search path of programs. A tool then starts no login shell, whose profile
+    /// would set another.
+    fn sets_search_path(&self) -> bool {
+        false
+    }
+
     /// Runs a command to its end. A non-zero exit is a result, not an error.
     ///
     /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`,

@@ -24,6 +24,7 @@ use crate::hint::Hint;
 use crate::host::{Host, ServerState, ServerTools};
 use crate::input::{self, Input, Type};
 use crate::live::Live;
+use crate::sections::seconds;
 use crate::shape::{self, Shape};
 use crate::step::call::{Callee, Param};
 use crate::step::{Body, Step};
@@ -263,6 +264,7 @@ impl<'b> Builder<'b> {
         let mut policy = ToolPolicy::default();
         policy.delegates = true;
         common_policy(node, &mut policy);
+        self.configure(node, &mut policy);
         let takes = takes(&body, &inputs);
         let quick = body.is_pure() && !body.loops();
         let (globals, limits) = (self.globals.clone(), self.limits.clone());
@@ -270,6 +272,15 @@ impl<'b> Builder<'b> {
         self.register(Arc::new(tool), takes, false, name_place, into, scope);
         if let Some(own) = into.get_mut(name.as_str()).filter(|own| own.place == name_place) {
             own.broken |= broken;
+        }
+    }
+
+    /// What `config` says about the calls of a tool made of statements.
+    fn configure(&mut self, node: &Node, policy: &mut ToolPolicy) {
+        let Some(config) = node.get("config") else { return };
+        policy.timeout = seconds(self.problems, config, "timeout").or(policy.timeout);
+        if let Some(confirm) = config.get("require_confirmation").and_then(shape::flag) {
+            policy.require_confirmation = Some(confirm);
         }
     }
 

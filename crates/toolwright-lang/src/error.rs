@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use toolwright_core::{ErrorKind, ToolError};
+use toolwright_core::{ErrorKind, ForeignClass, ToolError};
 use toolwright_expr::{ErrorKind as ExprKind, LimitKind};
 
 /// The most callers that an error remembers.
@@ -128,16 +128,29 @@ impl Catch {
         catch
     }
 
-    /// The name that was meant by one that no error has, where there is one like it. Tools from elsewhere may
-    /// have their own.
-    pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
+    /// What is wrong with a name that no error has, and what to write.
+    pub(crate) fn unknown(name: &str) -> Option<(String, String)> {
+        let shown = toolwright_core::text::clip(name, 80);
+        if matches!(name, "Exception" | "BaseException" | "OSError" | "IOError" | "EnvironmentError") {
+            let message = format!("`{shown}` does not catch the classes below it: names are compared");
+            return Some((message, "`all` catches every error".to_owned()));
+        }
         let kinds = ErrorKind::ALL.into_iter();
         let known = kinds.flat_map(|kind| [kind.as_str(), class_of_kind(kind)]);
         let classes = toolwright_expr::builtin_names().into_iter();
-        let known: Vec<&str> =
-            known.chain(classes.filter(|name| name.ends_with("Error"))).chain(["*", "all"]).collect();
-        let one_of_them = known.contains(&name) || toolwright_expr::is_builtin(name);
-        if one_of_them { None } else { toolwright_core::nearest(name, known) }
+        let known: Vec<&str> = known
+            .chain(classes.filter(|name| name.ends_with("Error")))
+            .chain(["*", "all", "RequestException"])
+            .collect();
+        if known.contains(&name) || toolwright_expr::is_builtin(name) {
+            return None;
+        }
+        let hint = match toolwright_core::nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write one of our error types, such as `file_not_found`, a class of Python, or `all`"
+                .to_owned(),
+        };
+        Some((format!("no error is called `{shown}`"), hint))
     }
 
     /// Whether the error is one of those named. Errors that end the run cannot be caught.
@@ -150,9 +163,27 @@ impl Catch {
             name == error.kind().as_str()
                 || name == class_of(error)
                 || raised.and_then(Raised::cause).is_some_and(|cause| cause == name)
+                || ForeignClass::of(error).is_some_and(|class| class == name)
+                || name == "ToolException" && of_a_tool(error)
         };
         self.all && error.kind() != ErrorKind::Cancelled || self.names.iter().any(|name| named(name))
     }
+}
+
+/// Whether a tool failed at its work and named no class: llm-workers' tools raise ToolException then,
+/// whatever was wrong underneath.
+fn of_a_tool(error: &ToolError) -> bool {
+    let of_kind = |raised: &Raised| raised.cause().is_none() && raised.class() == class_of_kind(error.kind());
+    let at_work = matches!(
+        error.kind(),
+        ErrorKind::FileNotFound
+            | ErrorKind::IsADirectory
+            | ErrorKind::Permission
+            | ErrorKind::UnicodeDecode
+            | ErrorKind::OutputLimit
+            | ErrorKind::Timeout
+    );
+    at_work && raised(error).is_none_or(of_kind)
 }
 
 /// A template that failed. The model reads what and why; the place is for the operator.
@@ -286,6 +317,13 @@ mod tests {
         assert!(takes(&["file_not_found"], &missing) && takes(&["FileNotFoundError"], &missing));
         assert!(takes(&["*"], &missing) && takes(&["all"], &missing));
         assert!(!takes(&["OSError"], &missing) && !takes(&[], &missing));
+        // A tool of llm-workers raises ToolException, whatever was wrong.
+        assert!(takes(&["ToolException"], &missing));
+        assert!(takes(&["ToolException"], &called(missing, "f:1:1".to_owned())));
+        assert!(!takes(&["ToolException"], &ToolError::invalid("no such parameter")));
+        assert!(!takes(&["ToolException"], &raise("FileNotFoundError", "gone")));
+        let refused = ToolError::new("refused").with_source(ForeignClass::new("RequestException", None));
+        assert!(takes(&["RequestException"], &refused) && takes(&["ToolException"], &refused));
         let value = raise("ValueError", "boom");
         assert!(takes(&["KeyError", "ValueError"], &value) && takes(&["unknown"], &value));
         assert!(!takes(&["valueerror"], &value) && !takes(&["Exception"], &value));

@@ -314,7 +314,18 @@ pub(crate) static CUSTOM: Shape = Shape {
         CONFIRMATION,
         HINT,
         HINT_ARGS,
-        CONFIG,
+        optional("config", Kind::Object(&CUSTOM_CONFIG), "How its calls are treated."),
+    ],
+};
+
+/// llm-workers ignores a `config` here, so what it has for others is a warning.
+pub(crate) static CUSTOM_CONFIG: Shape = Shape {
+    name: "config of a tool",
+    about: "The `config` of a tool made of statements.",
+    unknown: Unknown::Warning,
+    keys: &[
+        optional("timeout", Kind::Number, "How many seconds a call may take, from 0.001 to 86400."),
+        CONFIRMATION,
     ],
 };
 
@@ -451,6 +462,7 @@ pub(crate) static ALL: &[&Shape] = &[
     &MODEL_TOOL,
     &IMPORT_TOOLS,
     &CUSTOM,
+    &CUSTOM_CONFIG,
     &INPUT,
     &ANNOTATIONS,
     &CALL,

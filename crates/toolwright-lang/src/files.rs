@@ -85,7 +85,8 @@ impl Loader {
                     }
                 };
                 self.stack.push(path.canonicalize().unwrap_or_else(|_| path.clone()));
-                (name, text, path.parent().map(Path::to_owned))
+                // A pipe has no folder of its own.
+                (name, text, path.parent().filter(|_| path.is_file()).map(Path::to_owned))
             }
         };
         let here = || PathBuf::from(".");
@@ -249,6 +250,9 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
         // Read no more than is allowed even when the file grows meanwhile.
         let mut bounded = std::io::Read::take(&mut file, MAX_BYTES as u64 + 1);
         std::io::Read::read_to_end(&mut bounded, &mut bytes).map_err(|error| io_problem(&error))?;
+        if bytes.len() > MAX_BYTES {
+            return Err(format!("the file is larger than {MAX_BYTES} bytes"));
+        }
         let after = file.metadata().map_err(|error| io_problem(&error))?;
         if !before.is_file()
             || after.modified().ok() == before.modified().ok() && after.len() == bytes.len() as u64

@@ -200,6 +200,15 @@ impl Builder<'_> {
         let names = self.host.builtins.names().chain(self.host.aliases.keys().map(String::as_str));
         match nearest(reference, names) {
             Some(near) => self.problems.error_hint(place, message, format!("did you mean `{near}`?")),
+            None if is_python(reference) => {
+                let (module, class) = reference.rsplit_once('.').unwrap_or_default();
+                let hint = format!(
+                    "code in Python is reached over MCP: serve `{class}` of `{module}` with FastMCP in server.py, declare \
+                     `mcp: {{mine: {{transport: stdio, command: python3, args: [server.py]}}}}`, and write \
+                     `import_tool: mcp:mine/TOOL`"
+                );
+                self.problems.error_hint(place, message, hint);
+            }
             None if self.host.builtins.is_empty() => self.problems.error(place, message),
             None => {
                 let names: Vec<_> = self.host.builtins.names().take(12).collect();
@@ -480,4 +489,14 @@ fn unusable(name: &str) -> Option<String> {
 
 fn is_server(reference: &str) -> bool {
     reference.starts_with("mcp:")
+}
+
+/// Whether a reference is written as the path of a class or function in Python.
+fn is_python(reference: &str) -> bool {
+    let is_word = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    reference.contains('.') && reference.split('.').all(is_word) && !reference.starts_with("llm_workers.")
 }

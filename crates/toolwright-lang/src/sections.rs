@@ -236,7 +236,7 @@ fn server(
 }
 
 /// A number of seconds.
-fn seconds(problems: &mut Problems, node: &Node, key: &str) -> Option<Duration> {
+pub(crate) fn seconds(problems: &mut Problems, node: &Node, key: &str) -> Option<Duration> {
     time_of(problems, node.get(key)?, &format!("`{key}`"))
 }
 

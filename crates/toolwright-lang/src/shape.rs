@@ -336,6 +336,7 @@ fn with_article(name: &str) -> String {
         "file" => "the file".to_owned(),
         "limits" => "`limits`".to_owned(),
         "config of a model" => "the config of a model".to_owned(),
+        "config of a tool" => "the config of a tool made of statements".to_owned(),
         _ if name.starts_with(['a', 'e', 'i', 'o', 'u', 'M']) => format!("an {name}"),
         _ => format!("a {name}"),
     }

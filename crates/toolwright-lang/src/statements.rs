@@ -172,9 +172,8 @@ impl Builder<'_> {
         let catch = catch.map(|node| {
             let names = texts(node);
             for name in &names {
-                if let Some(near) = Catch::misspelt(name) {
-                    let message = format!("no error is called `{}`", toolwright_core::text::clip(name, 80));
-                    self.problems.warn_hint(node.place, message, format!("did you mean `{near}`?"));
+                if let Some((message, hint)) = Catch::unknown(name) {
+                    self.problems.warn_hint(node.place, message, hint);
                 }
             }
             Catch::new(names.iter().map(String::as_str))

@@ -15,8 +15,8 @@ use toolwright_core::{
 };
 
 use crate::protocol::{
-    AudioBlock, CITATIONS_KEY, CallAnswer, CallResult, ContentBlock, EmbeddedResource, ImageBlock, LinkBlock,
-    METADATA_KEY, ResourceBlock, TextBlock, is_object_schema, wrapped_schema,
+    AudioBlock, CITATIONS_KEY, CallAnswer, CallResult, ContentBlock, EmbeddedResource, ImageBlock, JSON_KEY,
+    LinkBlock, METADATA_KEY, ResourceBlock, TextBlock, is_object_schema, wrapped_schema,
 };
 
 /// The most blocks of a result that are read.
@@ -101,8 +101,12 @@ fn content(block: ContentBlock) -> (Content, Map<String, Value>) {
     match block {
         ContentBlock::Text(TextBlock { text, mut beside }) => {
             let citations = citations(&beside);
+            let is_json = beside.get("_meta").and_then(|meta| meta.get(JSON_KEY)) == Some(&Value::Bool(true));
             keep_own(&mut beside);
-            (Content::Text { text, citations }, beside)
+            match serde_json::from_str(&text).ok().filter(|_| is_json) {
+                Some(value) => (Content::Json { value }, beside),
+                None => (Content::Text { text, citations }, beside),
+            }
         }
         ContentBlock::Image(mut block) => {
             let mut beside = std::mem::take(&mut block.beside);
@@ -175,7 +179,8 @@ fn keep_own(beside: &mut Map<String, Value>) {
 
 /// The members of `_meta` that are neither ours nor the protocol's.
 fn own(meta: &Map<String, Value>) -> Map<String, Value> {
-    let foreign = |key: &str| key != METADATA_KEY && key != CITATIONS_KEY && !key.starts_with(RESERVED);
+    let foreign =
+        |key: &str| ![METADATA_KEY, CITATIONS_KEY, JSON_KEY].contains(&key) && !key.starts_with(RESERVED);
     meta.iter().filter(|(key, _)| foreign(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
@@ -321,7 +326,13 @@ pub(crate) fn write_block(block: Content) -> ContentBlock {
             let meta = json!({CITATIONS_KEY: citations});
             ContentBlock::Text(TextBlock { text, beside: Map::from_iter([("_meta".to_owned(), meta)]) })
         }
-        Content::Json { value } => ContentBlock::text(value.to_string()),
+        // An object travels as the structured result.
+        Content::Json { value } if value.is_object() => ContentBlock::text(value.to_string()),
+        Content::Json { value } => {
+            let meta = json!({JSON_KEY: true});
+            let beside = Map::from_iter([("_meta".to_owned(), meta)]);
+            ContentBlock::Text(TextBlock { text: value.to_string(), beside })
+        }
         Content::Image(Media { source: MediaSource::Data(data), mime_type, .. }) => {
             ContentBlock::Image(ImageBlock { data, mime_type: Some(mime_type), beside: Map::new() })
         }
@@ -426,6 +437,18 @@ mod tests {
         spec.output_schema = Some(json!({"type": "integer"}));
         let answer = write_result(result(vec![Content::json(json!(5))]), &spec);
         assert_eq!(answer["structuredContent"], json!({"result": 5}));
+    }
+
+    #[test]
+    fn json_without_an_output_schema_keeps_its_type() {
+        let spec = ToolSpec::new("t", "d");
+        for value in [json!(10.0), json!([1, "a"]), json!(true), json!("10"), json!(null), json!({"a": 1})] {
+            let output =
+                read_result(write_result(result(vec![Content::json(value.clone())]), &spec)).unwrap();
+            assert_eq!(output.value(), value);
+        }
+        let text = read_result(write_result(result(vec![Content::text("10")]), &spec)).unwrap();
+        assert_eq!(text.content, [Content::text("10")]);
     }
 
     #[test]

@@ -71,11 +71,22 @@ impl std::fmt::Display for PageError {
         match self {
             PageError::Refused(reason) | PageError::Astray(reason) => f.write_str(reason),
             PageError::Header(name) => write!(f, "the header `{name}` cannot be set by a call"),
-            PageError::Unreachable(_) => f.write_str("the page cannot be reached"),
+            PageError::Unreachable(cause) => {
+                write!(f, "the page cannot be reached: {}", innermost(cause))
+            }
             PageError::Setup(error) => error.fmt(f),
             PageError::TooLong(most) => write!(f, "the page has more than {most} bytes"),
         }
     }
+}
+
+/// What was wrong in the end: the errors around it say no more than that a request failed.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
 }
 
 impl std::error::Error for PageError {

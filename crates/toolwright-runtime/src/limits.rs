@@ -117,7 +117,7 @@ impl std::error::Error for LimitReached {}
 
 impl From<LimitReached> for ToolError {
     fn from(limit: LimitReached) -> Self {
-        ToolError::of(ErrorKind::Limit, limit.to_string()).with_source(limit)
+        ToolError::of(ErrorKind::Limit, limit.to_string()).with_source(limit).in_runtime()
     }
 }
 

@@ -411,6 +411,13 @@ pub struct EnvPolicy {
     pub set: BTreeMap<String, String>,
 }
 
+impl EnvPolicy {
+    /// Whether it says where programs are looked for.
+    pub(crate) fn sets_search_path(&self) -> bool {
+        self.set.contains_key("PATH") || self.pass.iter().any(|name| name == "PATH")
+    }
+}
+
 /// How much a sandbox may use. `None` means no limit of that kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

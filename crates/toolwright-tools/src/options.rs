@@ -206,6 +206,15 @@ impl Call {
         request
     }
 
+    /// A command of the shell as the tool's user. It is a login shell, whose profile knows where programs
+    /// are, unless the sandbox says that.
+    pub(crate) fn shell(&self, command: &str) -> Result<ExecRequest, ToolError> {
+        Ok(match self.sandbox()?.sets_search_path() {
+            true => self.request(["bash", "-c", command]),
+            false => self.request(["bash", "--login", "-c", command]),
+        })
+    }
+
     /// So much time, or less when the tool or the call has less.
     pub(crate) fn time(&self, most: Duration) -> Duration {
         [self.options.timeout, self.left()].into_iter().flatten().fold(most, Duration::min)
@@ -232,6 +241,15 @@ impl Call {
         let request = request.timeout(self.time(HELPER_TIME));
         let sandbox = self.sandbox()?;
         self.while_wanted(sandbox.exec(request)).await
+    }
+
+    /// The folder that a command runs in, as the command sees it.
+    pub(crate) async fn folder(&self, cwd: Option<&str>) -> Result<String, ToolError> {
+        let mut request = ExecRequest::new(["pwd"]).timeout(self.time(HELPER_TIME));
+        request.cwd = cwd.map(str::to_owned);
+        let sandbox = self.sandbox()?;
+        let result = self.while_wanted(sandbox.exec(request)).await?;
+        Ok(result.stdout.trim_end_matches('\n').to_owned())
     }
 
     /// Work of a sandbox, which is dropped, and so killed, as soon as the call is cancelled. When the call's

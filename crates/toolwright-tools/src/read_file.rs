@@ -50,11 +50,7 @@ pub fn read_file(options: &Options) -> ToolDef {
             let shown = match lines {
                 None => slice(total, offset, None),
                 Some(Lines::Count(count)) => slice(total, offset, Some(count)),
-                Some(Lines::Range([first, last])) => {
-                    let first = first.max(1);
-                    let count = last.saturating_sub(first).saturating_add(1).max(0);
-                    slice(total, first.saturating_sub(1).saturating_add(offset.max(0)), Some(count))
-                }
+                Some(Lines::Range([first, last])) => range(total, first, last, offset)?,
             };
             let left = total - shown.end.min(total);
             let mark = show_line_numbers.then_some(": ");
@@ -126,6 +122,23 @@ pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
     })
 }
 
+/// The lines from the first to the last, counted from 1. A range of no line is a mistake.
+fn range(total: usize, first: i64, last: i64, offset: i64) -> Result<Range<usize>, ToolError> {
+    let wrong = |why: String| ToolError::invalid(format!("`lines` is [{first}, {last}]: {why}"));
+    if first < 1 {
+        return Err(wrong("lines are counted from 1".to_owned()));
+    }
+    if last < first {
+        return Err(wrong("the last line comes before the first".to_owned()));
+    }
+    let start = first.saturating_sub(1).saturating_add(offset.max(0));
+    if usize::try_from(start).is_ok_and(|start| start >= total) && !(total == 0 && start == 0) {
+        let count = if total == 1 { "1 line".to_owned() } else { format!("{total} lines") };
+        return Err(wrong(format!("the file has {count}")));
+    }
+    Ok(slice(total, start, Some(last.saturating_sub(first).saturating_add(1))))
+}
+
 /// Which of `total` lines are meant, from 0; `lines` counted from the offset, or back from the end when
 /// negative.
 fn slice(total: usize, offset: i64, lines: Option<i64>) -> Range<usize> {
@@ -167,6 +180,17 @@ fn show(path: &str, text: &str, lines: Range<usize>, mark: Option<&str>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn range_that_means_no_line_is_a_mistake() {
+        assert_eq!(range(4, 2, 3, 0).unwrap(), 1..3);
+        assert_eq!(range(4, 3, 9, 0).unwrap(), 2..4);
+        assert_eq!(range(0, 1, 9, 0).unwrap(), 0..0);
+        for (first, last, offset) in [(3, 2, 0), (9, 10, 0), (0, 1, 0), (-2, -1, 0), (2, 3, 9)] {
+            let error = range(4, first, last, offset).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Parsing, "[{first}, {last}]");
+        }
+    }
 
     #[test]
     fn a_slice_counts_from_either_end() {

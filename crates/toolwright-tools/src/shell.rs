@@ -22,7 +22,7 @@ pub fn bash(options: &Options) -> ToolDef {
         "Run a bash command and see what it prints. Nothing but files is kept from one call to the next.",
         |call: Call, Bash { command }| async move {
             no_nul("command", &command)?;
-            let request = call.request(["bash", "--login", "-c", &command]);
+            let request = call.shell(&command)?;
             Ok::<_, ToolError>(told(&call.run(request).await?))
         },
     );
@@ -44,7 +44,7 @@ pub fn python(options: &Options) -> ToolDef {
          variables are gone when the program ends.",
         |call: Call, Python { code }| async move {
             no_nul("code", &code)?;
-            let request = call.request(["bash", "--login", "-c", "python3 -"]).input(code);
+            let request = call.shell("python3 -")?.input(code);
             Ok::<_, ToolError>(told(&call.run(request).await?))
         },
     );

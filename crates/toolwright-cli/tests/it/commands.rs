@@ -41,6 +41,15 @@ fn check_completions_and_doctor_exit_with_0() {
 }
 
 #[test]
+fn file_of_tools_may_be_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "tools: [{name: two, description: Two., do: {eval: '${1 + 1}'}}]\n";
+    assert!(show_in(folder.path(), &["check", "/dev/stdin"], file).ends_with("--- exit 0\n"));
+    let shown = show_in(folder.path(), &["call", "two", "-f", "/dev/stdin"], file);
+    assert!(shown.contains("--- stdout\n2\n"), "{shown}");
+}
+
+#[test]
 fn help_shows_commands_and_examples() {
     insta::assert_snapshot!("help", show(&["--help"]));
     insta::assert_snapshot!("help_call", show(&["call", "--help"]));

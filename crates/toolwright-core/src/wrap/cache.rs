@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::{around, lock};
+use super::{around, in_map, lock};
 use crate::context::ToolContext;
 use crate::definition::{ToolDef, new_identity};
 use crate::dispatch::CallNote;
@@ -52,6 +52,21 @@ struct Slot {
     result: OnceCell<ToolOutput>,
 }
 
+/// Which results a call takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AcceptedResult {
+    /// An earlier one, while it is fresh.
+    Kept,
+    /// A new one, which replaces the earlier one.
+    Fresh,
+}
+
+/// A result, and whether it is an earlier one.
+struct CachedOutput {
+    output: ToolOutput,
+    cached: bool,
+}
+
 impl Slot {
     fn is_fresh(&self, now: Instant, ttl: Duration) -> bool {
         now.saturating_duration_since(self.made) < ttl
@@ -86,12 +101,13 @@ impl Cache {
         self.len() == 0
     }
 
-    /// The slot for a key: the one that is there and fresh to whoever asks, or a new empty one.
-    fn slot(&self, key: &Key, ttl: Duration, depth: u32) -> Arc<Slot> {
+    /// The slot for a key: the one that is there and younger than `oldest`, or a new empty one that is kept
+    /// for `ttl`.
+    fn slot(&self, key: &Key, oldest: Duration, ttl: Duration, depth: u32) -> Arc<Slot> {
         let now = Instant::now();
         let mut entries = lock(&self.entries);
         if let Some(slot) = entries.get(key)
-            && slot.is_fresh(now, ttl)
+            && slot.is_fresh(now, oldest)
         {
             return slot.clone();
         }
@@ -122,11 +138,13 @@ impl Cache {
         tool: &ToolDef,
         context: &ToolContext,
         arguments: Value,
-    ) -> Result<ToolOutput, ToolError> {
+        wanted: AcceptedResult,
+    ) -> Result<CachedOutput, ToolError> {
         let key = (tool.identity(), canonical_json(&arguments));
-        let slot = self.slot(&key, ttl, context.depth());
+        let ttl_of_kept = if wanted == AcceptedResult::Fresh { Duration::ZERO } else { ttl };
+        let slot = self.slot(&key, ttl_of_kept, ttl, context.depth());
         if slot.depth != context.depth() && !slot.result.initialized() {
-            return tool.call(context, arguments).await;
+            return Ok(CachedOutput { output: tool.call(context, arguments).await?, cached: false });
         }
         let mut hit = true;
         let made = slot.result.get_or_try_init(|| {
@@ -139,7 +157,7 @@ impl Cache {
                 if hit {
                     context.note(CallNote::CacheHit { age: slot.made.elapsed() });
                 }
-                Ok(output)
+                Ok(CachedOutput { output, cached: hit })
             }
             Err(error) => {
                 self.forget(&key, &slot);
@@ -153,7 +171,10 @@ impl Cache {
 pub(super) fn shared(tool: impl Tool + 'static, cache: Cache) -> ToolDef {
     let def = around(ToolDef::of(tool), move |tool, context, arguments| {
         let cache = cache.clone();
-        Box::pin(async move { cache.call(cache.ttl, &tool, context, arguments).await })
+        Box::pin(async move {
+            let answer = cache.call(cache.ttl, &tool, context, arguments, AcceptedResult::Kept).await?;
+            Ok(answer.output)
+        })
     });
     def.with_identity(new_identity())
 }
@@ -161,7 +182,44 @@ pub(super) fn shared(tool: impl Tool + 'static, cache: Cache) -> ToolDef {
 /// Keeps results for as long as the run that they were made in.
 pub(super) fn of_run(tool: impl Tool + 'static, ttl: Duration) -> ToolDef {
     let def = around(ToolDef::of(tool), move |tool, context, arguments| {
-        Box::pin(async move { context.scope().store.cache().call(ttl, &tool, context, arguments).await })
+        Box::pin(async move {
+            let cache = context.scope().store.cache();
+            Ok(cache.call(ttl, &tool, context, arguments, AcceptedResult::Kept).await?.output)
+        })
+    });
+    def.with_identity(new_identity())
+}
+
+/// The parameter that asks for a new result.
+const USE_CACHE: &str = "use_cache";
+
+/// [`of_run`], where each result says whether it is an earlier one, and a call may ask for a new one.
+pub(super) fn reporting(tool: impl Tool + 'static, ttl: Duration) -> ToolDef {
+    let tool = ToolDef::of(tool);
+    let own = tool.spec().parameter_names().any(|name| name == USE_CACHE);
+    let def = around(tool, move |tool, context, mut arguments| {
+        Box::pin(async move {
+            let given = match (own, &mut arguments) {
+                (true, arguments) => arguments.get(USE_CACHE).cloned(),
+                (false, Value::Object(arguments)) => arguments.shift_remove(USE_CACHE),
+                _ => None,
+            };
+            let wanted =
+                if given == Some(Value::Bool(false)) { AcceptedResult::Fresh } else { AcceptedResult::Kept };
+            let answer = context.scope().store.cache().call(ttl, &tool, context, arguments, wanted).await?;
+            Ok(in_map(answer.output, |result| json!({"result": result, "cached": answer.cached})))
+        })
+    });
+    let def = def.edit(|spec, _| {
+        spec.output_schema = None;
+        if let (false, Some(parameters)) = (own, spec.parameters.as_object_mut()) {
+            let about = "Whether the result of an earlier call will do.";
+            let schema = json!({"type": "boolean", "default": true, "description": about});
+            let properties = parameters.entry("properties").or_insert_with(|| json!({}));
+            if let Some(properties) = properties.as_object_mut() {
+                properties.insert(USE_CACHE.to_owned(), schema);
+            }
+        }
     });
     def.with_identity(new_identity())
 }
@@ -170,7 +228,6 @@ pub(super) fn of_run(tool: impl Tool + 'static, ttl: Duration) -> ToolDef {
 mod tests {
     use super::*;
     use crate::{ToolExt, ToolSpec};
-    use serde_json::json;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn counting(cache: &Cache, fail_first: bool) -> (ToolDef, Arc<AtomicUsize>) {
@@ -299,6 +356,33 @@ mod tests {
             out.call(&context, json!({})).await.unwrap();
         }
         assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reporting_cache_says_where_a_result_is_from_and_takes_use_cache() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut spec = ToolSpec::new("clock", "Counts.");
+        spec.parameters = json!({
+            "type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": false,
+        });
+        let clock = ToolDef::dynamic(spec, move |_, arguments| {
+            let n = count.fetch_add(1, Ordering::SeqCst);
+            async move { format!("{n} {arguments}") }
+        });
+        let clock = clock.cached_reporting(Duration::from_secs(300));
+        let context = ToolContext::detached();
+        for (arguments, result, cached) in [
+            (json!({"x": 1}), "0 {\"x\":1}", false),
+            (json!({"x": 1}), "0 {\"x\":1}", true),
+            (json!({"x": 1, "use_cache": true}), "0 {\"x\":1}", true),
+            (json!({"x": 1, "use_cache": false}), "1 {\"x\":1}", false),
+            (json!({"x": 1}), "1 {\"x\":1}", true),
+        ] {
+            let arguments = clock.prepared(arguments).unwrap().arguments;
+            let output = clock.call(&context, arguments).await.unwrap();
+            assert_eq!(output.value(), json!({"result": result, "cached": cached}));
+        }
+        assert!(clock.prepared(json!({"x": 1, "use_cache": "never"})).is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,8 +38,9 @@ pub use retry::Retry;
 /// assert_eq!(&*search.spec().name, "search");
 /// ```
 pub trait ToolExt: Tool + Sized + 'static {
-    /// Always succeeds, with `{success: true, result}` or `{success: false, error, error_type}`. Fatal errors
-    /// stay fatal.
+    /// Turns whatever the tool raises into a result, panics and fatal errors included: `{success: true,
+    /// result}` or `{success: false, error, error_type}`. Cancellation, limits of the run and errors of the
+    /// runtime itself (a record that cannot be written, a nested call that ended the run) stay errors.
     fn safe(self) -> ToolDef {
         safe::wrap(self)
     }
@@ -58,6 +59,13 @@ pub trait ToolExt: Tool + Sized + 'static {
     /// results of its own, and forgets them when it is over.
     fn cached(self, ttl: Duration) -> ToolDef {
         cache::of_run(self, ttl)
+    }
+
+    /// [`cached`](Self::cached), where each result says whether it is an earlier one: `{result, cached}`. The
+    /// tool gets a parameter `use_cache`, true unless it is given; with `false` the work is done again, and
+    /// its result is kept.
+    fn cached_reporting(self, ttl: Duration) -> ToolDef {
+        cache::reporting(self, ttl)
     }
 
     /// Keeps successful results in a cache that other tools and other runs may share; see [`Cache`] for what
@@ -91,6 +99,16 @@ where
     let tool = Arc::new(tool);
     let inside: Arc<dyn Tool> = tool.clone();
     ToolDef::around(inside, move |context, arguments| code(tool.clone(), context, arguments))
+}
+
+/// The output inside a map, with what a map has no place for beside it.
+fn in_map(output: ToolOutput, map: impl FnOnce(Value) -> Value) -> ToolOutput {
+    let mut wrapped = ToolOutput::json(map(output.value()));
+    wrapped.content.extend(output.content.into_iter().filter(|block| block.as_text().is_none()));
+    wrapped.metadata = output.metadata;
+    wrapped.extras = output.extras;
+    wrapped.confidential = output.confidential;
+    wrapped
 }
 
 /// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.

@@ -1,34 +1,56 @@
 //! Errors as data, for callers that want one shape for every outcome.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use serde_json::json;
 
-use super::around;
-use crate::definition::{ToolDef, new_identity};
+use super::{around, in_map};
+use crate::context::ToolContext;
+use crate::definition::{ToolDef, new_identity, panic_error};
 use crate::error::{ErrorKind, ToolError};
 use crate::output::ToolOutput;
-use crate::tool::Tool;
+use crate::tool::{BoxFuture, Tool};
 
 pub(super) fn wrap(tool: impl Tool + 'static) -> ToolDef {
     let def = around(tool, |tool, context, arguments| {
-        Box::pin(async move { outcome(tool.call(context, arguments).await) })
+        Box::pin(async move {
+            let outcome = match caught(|| tool.call(context, arguments)) {
+                Ok(work) => Caught(work).await,
+                Err(panic) => Err(panic),
+            };
+            as_data(context, outcome)
+        })
     });
     // Its results are others, so a cache must not take it for the tool inside.
     def.edit(|spec, _| spec.output_schema = None).with_identity(new_identity())
 }
 
-fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
-    match result {
-        Ok(output) => {
-            let media =
-                output.content.iter().filter(|block| block.as_text().is_none()).cloned().collect::<Vec<_>>();
-            let mut wrapped = ToolOutput::json(json!({"success": true, "result": output.value()}));
-            wrapped.content.extend(media);
-            wrapped.metadata = output.metadata;
-            wrapped.extras = output.extras;
-            wrapped.confidential = output.confidential;
-            Ok(wrapped)
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, ToolError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| panic_error(&*payload))
+}
+
+/// The work of a tool, in which a panic becomes an error. It is not polled again after that.
+struct Caught<'a>(BoxFuture<'a, Result<ToolOutput, ToolError>>);
+
+impl Future for Caught<'_> {
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        caught(|| self.0.as_mut().poll(cx)).unwrap_or_else(|panic| Poll::Ready(Err(panic)))
+    }
+}
+
+fn as_data(context: &ToolContext, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+    match outcome {
+        Ok(output) => Ok(in_map(output, |result| json!({"success": true, "result": result}))),
+        // What stops the run or the call is not the tool's failure.
+        Err(error)
+            if error.is_of_runtime() || error.kind() == ErrorKind::Cancelled || context.is_cancelled() =>
+        {
+            Err(error)
         }
-        Err(error) if error.is_fatal() => Err(error),
         Err(error) => {
             let prefix = match error.kind() {
                 ErrorKind::Parsing => "Invalid input: ",
@@ -56,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_outcome_but_a_fatal_one_has_the_same_shape() {
+    async fn every_outcome_of_the_tool_has_the_same_shape() {
         assert_eq!(call(|| Ok("r".into())).await.unwrap(), json!({"success": true, "result": "r"}));
         assert_eq!(
             call(|| Err(ToolError::invalid("empty"))).await.unwrap(),
@@ -67,7 +89,29 @@ mod tests {
             json!("Operation timed out: slow")
         );
         assert_eq!(call(|| Err(ToolError::new("k"))).await.unwrap()["error"], json!("Unexpected error: k"));
-        assert!(call(|| Err(ToolError::fatal("broken"))).await.unwrap_err().is_fatal());
+        let refused = || Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into());
+        for failure in [refused, || Err(ToolError::fatal("broken")), || panic!("broken")] {
+            let told = call(failure).await.unwrap();
+            assert_eq!((&told["success"], &told["error_type"]), (&json!(false), &json!("fatal")));
+            assert!(told["error"].as_str().unwrap().starts_with("Unexpected error: "), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_stops_the_run_or_the_call_stays_an_error() {
+        for failure in [
+            || Err(ToolError::fatal("the run is gone").in_runtime()),
+            || Err(ToolError::of(ErrorKind::Limit, "used up").in_runtime()),
+            || Err(ToolError::of(ErrorKind::Cancelled, "stopped")),
+        ] {
+            assert!(call(failure).await.is_err());
+        }
+        let tool = ToolDef::dynamic(ToolSpec::new("t", "T."), |_, _| async {
+            Err::<String, _>(ToolError::new("late"))
+        });
+        let context = ToolContext::detached();
+        context.stop();
+        assert!(tool.safe().call(&context, json!({})).await.is_err());
     }
 
     /// With every wrapper, and behind all of them.

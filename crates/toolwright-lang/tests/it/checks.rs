@@ -126,7 +126,7 @@ tools:
             "warning 5:67 `frist` is none of the words of `extract_json`: it means `none`",
             "error 5:74 the config of a model has no key `modle_ref`",
             "error 5:95 `tools` of the config of a model is a list, not text",
-            "error 6:23 `config` of a tool is a map, not an integer",
+            "error 6:23 the config of a tool made of statements is a map, not an integer",
         ]
     );
 }
@@ -725,8 +725,36 @@ tools:
             "warning 3:20 the `filter` takes none of the tools of `toolwright.fs` it has read_file",
             "warning 9:14 no error is called `file_not_fund` did you mean `file_not_found`?",
             "warning 9:14 no error is called `ValueErorr` did you mean `ValueError`?",
+            "warning 9:14 `OSError` does not catch the classes below it: names are compared `all` catches every error",
+            "warning 9:14 no error is called `MyOwnTrouble` write one of our error types, such as `file_not_found`, a class of Python, or `all`",
         ]
     );
+}
+
+#[test]
+fn config_of_a_tool_made_of_statements_holds_or_is_a_problem() {
+    let load_one = |config: &str| {
+        let text = format!("tools: [{{name: t, config: {config}, do: {{eval: '1'}}}}]");
+        load_all(Source::text("test.yaml", &text), &host())
+    };
+    let file = load_one("{timeout: 1.5, require_confirmation: true}");
+    let policy = file.tools().get("t").unwrap().tool.policy().clone();
+    assert_eq!(policy.timeout, Some(std::time::Duration::from_millis(1500)));
+    assert_eq!(policy.require_confirmation, Some(true));
+    for (config, severity) in
+        [("{nonsense: 3}", "warning"), ("{timeout: 0}", "error"), ("{timeout: soon}", "error")]
+    {
+        let found = load_one(config).check();
+        let found: Vec<&str> = found.iter().map(|one| one.severity.as_str()).collect();
+        assert_eq!(found, [severity], "{config}");
+    }
+}
+
+#[test]
+fn python_class_that_is_imported_gets_a_hint_that_says_what_to_write() {
+    let found = load_all(Source::text("t.yaml", "tools: [{import_tool: my.module.MyTool}]"), &host());
+    let hint = found.check()[0].hint.clone().unwrap();
+    assert!(hint.contains("transport: stdio") && hint.contains("import_tool: mcp:mine/TOOL"), "{hint}");
 }
 
 #[test]

@@ -245,6 +245,19 @@ tools:
 }
 
 #[tokio::test]
+async fn missing_file_is_caught_as_the_exception_that_llm_workers_raises() {
+    let file = "
+tools:
+  - import_tool: read_file
+  - name: t
+    do:
+      - {call: read_file, params: {path: gone, lines: 1}, catch: [ToolException]}
+      - {eval: '${_.error}'}
+";
+    assert_eq!(run(file, json!({})).await, Ok(json!("file_not_found")));
+}
+
+#[tokio::test]
 async fn local_tools_hide_shared_ones_and_stay_private() {
     let file = "
 tools:

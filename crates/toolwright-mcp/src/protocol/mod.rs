@@ -85,5 +85,7 @@ pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub(crate) const PARAMETER_HEADER: &str = "x-mcp-header";
 /// Facts beside the content, for which MCP has no member.
 pub(crate) const METADATA_KEY: &str = "toolwright/metadata";
+/// The key in the `_meta` of a block of text that is the JSON of a value, and not text itself.
+pub(crate) const JSON_KEY: &str = "toolwright/json";
 /// The sources of a text, for which MCP has no member.
 pub(crate) const CITATIONS_KEY: &str = "toolwright/citations";

@@ -125,7 +125,7 @@ impl Wire {
             merge(&mut body, &tools::respond_with(target.vendor, schema)?);
         }
         cache::mark(target, request, &mut body);
-        merge(&mut body, &request.options.extra);
+        add(&mut body, &request.options.extra);
         Ok(Value::Object(body))
     }
 
@@ -345,6 +345,19 @@ fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (key, value) in extra {
         match (body.get_mut(key), value) {
             (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more),
+            _ => drop(body.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+/// [`merge`], where tools are added to those of the run: a vendor's own stand beside them.
+fn add(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+    for (key, value) in extra {
+        match (body.get_mut(key), value) {
+            (Some(Value::Object(inner)), Value::Object(more)) => add(inner, more),
+            (Some(Value::Array(own)), Value::Array(more)) if key == "tools" => {
+                own.extend(more.iter().cloned())
+            }
             _ => drop(body.insert(key.clone(), value.clone())),
         }
     }

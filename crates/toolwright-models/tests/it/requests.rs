@@ -270,6 +270,24 @@ fn what_a_format_cannot_say_is_an_error_and_the_rest_is_merged() {
 }
 
 #[test]
+fn tools_among_the_extra_fields_stand_beside_those_of_the_run() {
+    for (vendor, own, extra, place) in [
+        ("openai", 1, json!({"tools": [{"type": "web_search"}]}), "/tools"),
+        ("anthropic", 1, json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}), "/tools"),
+        ("google", 1, json!({"tools": [{"google_search": {}}]}), "/tools"),
+    ] {
+        let mut conversation = Conversation::of([Message::user("x")]);
+        conversation.tools = vec![toolwright_core::ToolSpec::new("add", "Adds.")];
+        let extra = extra.as_object().unwrap().clone();
+        conversation.options.extra = extra.clone();
+        let body = encode(vendor, &conversation, Delivery::Whole);
+        let tools = body.pointer(place).unwrap().as_array().unwrap();
+        assert_eq!(tools.len(), own + 1, "{vendor}: {tools:?}");
+        assert_eq!(tools.last(), extra["tools"].as_array().unwrap().last(), "{vendor}");
+    }
+}
+
+#[test]
 fn no_vendor_loses_a_message_or_panics_on_an_odd_conversation() {
     let odd = [
         vec![],

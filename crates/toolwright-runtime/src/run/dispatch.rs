@@ -57,7 +57,10 @@ impl Dispatch for RunFrame {
         parent: &'a ToolContext,
         invocation: Invocation<'a>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { call::run_nested(&self.host()?, parent, invocation).await })
+        Box::pin(async move {
+            let outcome = async { call::run_nested(&self.host()?, parent, invocation).await };
+            outcome.await.map_err(ends_run)
+        })
     }
 
     fn ask<'a>(
@@ -66,7 +69,7 @@ impl Dispatch for RunFrame {
         model: &'a dyn Model,
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
-        Box::pin(ask::once(self, purpose, model, request))
+        Box::pin(async move { ask::once(self, purpose, model, request).await.map_err(ends_run) })
     }
 
     fn converse<'a>(
@@ -77,7 +80,10 @@ impl Dispatch for RunFrame {
         messages: Vec<Message>,
         turns: u64,
     ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>> {
-        Box::pin(async move { ask::converse(self.host()?, context, model, tools, messages, turns).await })
+        Box::pin(async move {
+            let outcome = async { ask::converse(self.host()?, context, model, tools, messages, turns).await };
+            outcome.await.map_err(ends_run)
+        })
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {
@@ -93,4 +99,9 @@ impl Dispatch for RunFrame {
             self.cancel.cancel();
         }
     }
+}
+
+/// A fatal error of what a tool asked the run for has ended the run, whatever the tool makes of it.
+fn ends_run(error: ToolError) -> ToolError {
+    if error.is_fatal() { error.in_runtime() } else { error }
 }

@@ -50,6 +50,33 @@ async fn an_unknown_tool_gets_the_nearest_name() {
 }
 
 #[tokio::test]
+async fn safe_tool_makes_data_of_its_own_failures_and_not_of_the_end_of_the_run() {
+    let odd = plain("odd", |_| async { Err(std::io::Error::other("disk on fire").into()) }).safe();
+    let panics =
+        plain("panics", |_| async { std::fs::read_to_string("/").map_or_else(|_| panic!("over"), Ok) })
+            .safe();
+    let run = Run::builder(tools([odd, panics])).build().unwrap();
+    for name in ["odd", "panics"] {
+        let result = run.call(bare(name)).await.unwrap();
+        assert!(result.to_text().contains(r#""success":false"#), "{name}: {}", result.to_text());
+    }
+    assert!(run.ended().is_none());
+    let fatal = plain("fatal", |_| async { Err(ToolError::fatal("broken")) });
+    let outer = plain("outer", |context: ToolContext| async move {
+        Ok(context.call("fatal", json!({})).await?.to_text())
+    });
+    let run = Run::builder(tools([fatal, outer.safe()])).build().unwrap();
+    assert!(run.call(bare("outer")).await.is_err());
+    let limits = RunLimits { tool_calls: Some(1), ..RunLimits::default() };
+    let outer = plain("outer", |context: ToolContext| async move {
+        Ok(context.call("add", json!({"x": 1, "y": 2})).await?.to_text())
+    });
+    let run = Run::builder(tools([add(), outer.safe()])).limits(limits).build().unwrap();
+    let result = run.call(bare("outer")).await.unwrap();
+    assert_eq!(result.error.unwrap().kind, ErrorKind::Limit);
+}
+
+#[tokio::test]
 async fn errors_keep_their_kind_and_fatal_ones_end_the_run() {
     let kinds = plain("missing", |_| async { Ok(std::fs::read_to_string("/no/such/file")?) });
     let own = plain("own", |_| async { Err(ToolError::new("mine").hint("do that")) });

@@ -75,6 +75,10 @@ impl Sandbox for LocalSandbox {
         false
     }
 
+    fn sets_search_path(&self) -> bool {
+        self.handle.policy.env.sets_search_path()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.handle.exec(command, None))
     }

@@ -150,6 +150,10 @@ impl Sandbox for ProcessSandbox {
         self.handle.layers.clone()
     }
 
+    fn sets_search_path(&self) -> bool {
+        self.handle.policy.env.sets_search_path()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.handle.exec(command, None))
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, ForeignClass, ToolContext, ToolDef, ToolError, ToolOutput};
 use toolwright_net::reqwest::Url;
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_net::{Page, PageClient, PageError, PageRequest, Reach, belongs_to_connection};
@@ -221,7 +221,13 @@ fn links(tree: &Tree, parts: &[usize]) -> Result<Value, ToolError> {
 fn nothing<T>(url: &str, path: &str, otherwise: Otherwise, empty: T) -> Result<T, ToolError> {
     match otherwise {
         Otherwise::ReturnEmpty => Ok(empty),
-        _ => Err(ToolError::new(format!("No content matching '{path}' found at url {url}"))),
+        otherwise => {
+            let error = ToolError::new(format!("No content matching '{path}' found at url {url}"));
+            Err(match otherwise {
+                Otherwise::RaiseException => error.with_source(ForeignClass::new("ValueError", None)),
+                _ => error,
+            })
+        }
     }
 }
 
@@ -258,7 +264,13 @@ impl Web {
             }
             Err(error) => {
                 let message = format!("Error fetching {url}: {}", error.message());
-                Err(ToolError::of(error.kind(), message).with_source(error))
+                let failed = ToolError::of(error.kind(), message);
+                Err(match on_error {
+                    Otherwise::RaiseException => {
+                        failed.with_source(ForeignClass::new("RequestException", Some(error.into())))
+                    }
+                    _ => failed.with_source(error),
+                })
             }
             Ok(found) => Ok(found),
         }

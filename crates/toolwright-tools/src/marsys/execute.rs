@@ -74,7 +74,7 @@ struct Outcome {
     /// Nothing, likewise.
     error: (),
     duration_ms: f64,
-    /// The folder it ran in, seen from the root of the run.
+    /// The folder it ran in.
     cwd: String,
     language: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result
         truncated: false,
         error: (),
         duration_ms: start.elapsed().as_secs_f64() * 1000.0,
-        cwd: "/".to_owned(),
+        cwd: ran.folder,
         language: "python",
         command: None,
         images: Some(ran.pictures.clone()),
@@ -223,8 +223,7 @@ pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
 }
 
 async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Structured<Outcome>, ToolError> {
-    let cwd = request.cwd.as_deref().filter(|folder| *folder != ".").unwrap_or_default();
-    let cwd = format!("/{cwd}");
+    let cwd = call.folder(request.cwd.as_deref()).await?;
     let start = Instant::now();
     let result = call.run(request).await?;
     let duration_ms = start.elapsed().as_secs_f64() * 1000.0;

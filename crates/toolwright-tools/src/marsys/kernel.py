@@ -150,7 +150,7 @@ def serve():
             # A child that came out of the program: nobody waits for its word.
             os._exit(code)
         mark = request["mark"].encode()
-        told = json.dumps({"code": code, "pictures": pictures, "left_out": left_out}).encode()
+        told = json.dumps({"code": code, "folder": home, "pictures": pictures, "left_out": left_out}).encode()
         os.write(err, mark)
         os.write(out, mark + told + b"\n")
 

@@ -56,6 +56,8 @@ pub(super) struct Ran {
     /// The pictures it showed: files in the sandbox.
     pub(super) pictures: Vec<String>,
     pub(super) left_out: u64,
+    /// Where it began.
+    pub(super) folder: String,
     /// Python ended with it.
     pub(super) ended: bool,
 }
@@ -66,6 +68,7 @@ struct Report {
     code: i32,
     pictures: Vec<String>,
     left_out: u64,
+    folder: String,
 }
 
 type Slot = Arc<Mutex<Option<Python>>>;
@@ -179,17 +182,17 @@ impl Python {
             }))
         };
         let gone = "Python was ended with it, and its variables are gone";
-        let (code, pictures, left_out) = match end {
+        let (code, pictures, left_out, folder) = match end {
             End::TimeUp => {
                 let message = format!("the program was stopped because its time was up; {gone}");
                 return Err(
                     ToolError::of(ErrorKind::Timeout, message).with_partial(partial(&stdout, &stderr))
                 );
             }
-            End::Gone(code) => (code, Vec::new(), 0),
+            End::Gone(code) => (code, Vec::new(), 0, call.folder(None).await?),
             End::Said(report) => {
                 self.waits = true;
-                (report.code, report.pictures, report.left_out)
+                (report.code, report.pictures, report.left_out, report.folder)
             }
         };
         if omitted > 0 {
@@ -198,7 +201,7 @@ impl Python {
                 ToolError::of(ErrorKind::OutputLimit, message).with_partial(partial(&stdout, &stderr))
             );
         }
-        Ok(Ran { code, stdout, stderr, pictures, left_out, ended: !self.waits })
+        Ok(Ran { code, stdout, stderr, pictures, left_out, folder, ended: !self.waits })
     }
 
     /// Asks for a program to be run and listens until it has ended, one way or the other.

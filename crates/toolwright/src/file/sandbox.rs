@@ -433,6 +433,10 @@ impl Sandbox for Inside {
         self.sandbox.layers()
     }
 
+    fn sets_search_path(&self) -> bool {
+        self.sandbox.sets_search_path()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         self.sandbox.exec(self.here(command))
     }

@@ -410,6 +410,10 @@ impl Sandbox for EngineSandbox {
         self.inner.layers.clone()
     }
 
+    fn sets_search_path(&self) -> bool {
+        self.inner.policy.env.sets_search_path()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.run(command, None))
     }

@@ -350,8 +350,10 @@ async fn calls_of_the_marsys_documents_work_on_the_standard_tools(backend: Backe
     bench.text("write_file", json!({"path": "a/n.md", "content": "1\n2\n3\n", "mode": "write"})).await;
     let lines = json!({"path": "a/n.md", "encoding": "utf-8", "lines": [2, 3]});
     assert_eq!(bench.text("read_file", lines).await, "2\n3\n");
-    assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": [0, 1]})).await, "1\n");
-    assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": [3, 2]})).await, "");
+    for lines in [[0, 1], [3, 2], [4, 9]] {
+        let error = bench.error("read_file", json!({"path": "a/n.md", "lines": lines})).await;
+        assert_eq!(error.0, ErrorKind::Parsing, "{lines:?}");
+    }
     let middle = bench.call("read_file", json!({"path": "a/n.md", "lines": 1, "offset": 1})).await;
     assert_eq!((middle.to_text().as_str(), &middle.metadata["lines_left"]), ("2\n", &json!(1)));
     let end = bench.call("read_file", json!({"path": "a/n.md", "lines": 9})).await;
