@@ -1,5 +1,6 @@
 //! The tools the program has: the standard ones, and the demo ones that need nothing.
 
+use toolwright::browser::BrowserOptions;
 use toolwright::tools::Options;
 use toolwright::{Proxies, ToolDef, Toolset, ToolsetError};
 
@@ -13,6 +14,14 @@ pub fn all() -> Result<Toolset, ToolsetError> {
 /// How they are set up: pages are fetched through the proxies of the environment.
 fn options() -> Options {
     Options::new().proxies(proxies())
+}
+
+/// How the browser is set up: the environment may name its program.
+pub fn browser_options() -> BrowserOptions {
+    match std::env::var("TOOLWRIGHT_BROWSER") {
+        Ok(program) if !program.is_empty() => BrowserOptions::new().program(program),
+        _ => BrowserOptions::new(),
+    }
 }
 
 /// The proxies that the environment names.
@@ -29,6 +38,11 @@ pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
     {
         let own = tool.spec().name.to_string();
         return Ok((Toolset::new().with(tool)?, own));
+    }
+    if tools.get(name).is_none()
+        && let Some(tool) = toolwright::browser::browser_tool(name, &browser_options())
+    {
+        return Ok((Toolset::new().with(tool)?, name.to_owned()));
     }
     Ok((tools, name.to_owned()))
 }

@@ -52,6 +52,7 @@
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask: seventeen vendors over six wire formats, and the scripted one |
 //! | `prompted` | tools for models without a tool API, and the prompt format of anthropic-tools |
+//! | `browser` | tools that use the web in a real browser, inside the sandbox of a run |
 //! | `data` | tools that look things up: SQL databases, search engines, vector stores |
 //! | `documents` | files read as blocks: Office, HTML, mail, workbooks and more |
 //! | `pdf` | PDF files too |
@@ -150,6 +151,9 @@ pub mod session;
 
 pub use environment::Environment;
 
+#[cfg(feature = "browser")]
+#[doc(inline)]
+pub use toolwright_browser as browser;
 #[cfg(feature = "data")]
 #[doc(inline)]
 pub use toolwright_data as data;

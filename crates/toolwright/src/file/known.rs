@@ -197,6 +197,10 @@ impl Imports for Library {
         if let Some(tool) = toolwright_tools::configured_through(reference, config, &self.proxies) {
             return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         }
+        #[cfg(feature = "browser")]
+        if let Some(tool) = toolwright_browser::configured(reference, config) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        }
         #[cfg(feature = "data")]
         if let Some(tool) = self.data.as_ref().and_then(|data| data.tool(reference, config)) {
             return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
