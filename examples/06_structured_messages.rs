@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::prompted::{
-    CompletionRequest, Mode, ModelCompleter, Next, PromptError, PromptMessage, ToolUser, Transport, render,
+    CallMode, CompletionRequest, ModelCompleter, Next, PromptError, PromptMessage, ToolUser, Transport,
+    render,
 };
 use toolwright::{Reply, Run, ScriptedModel, ToolError, Toolset, tool};
 
@@ -96,7 +97,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )
     .await?;
     let messages = messages(json!([{"role": "user", "content": "What time is it in Los Angeles?"}]))?;
-    if let Next::Message(message) = time.use_tools(&messages, Mode::Automatic).await? {
+    if let Next::Message(message) = time.use_tools(&messages, CallMode::Automatic).await? {
         println!("{}", message.to_json());
     }
 
@@ -114,7 +115,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )
     .await?;
     let asked = self::messages(json!([{"role": "user", "content": question}]))?;
-    if let Next::Message(message) = math.use_tools(&asked, Mode::Automatic).await? {
+    if let Next::Message(message) = math.use_tools(&asked, CallMode::Automatic).await? {
         println!("{}", message.to_json());
     }
 
@@ -128,7 +129,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )
     .await?;
     let mut steps = asked.clone();
-    if let Next::Message(message) = math.use_tools(&steps, Mode::Manual).await? {
+    if let Next::Message(message) = math.use_tools(&steps, CallMode::Manual).await? {
         println!("{}", message.to_json());
         steps.push(message);
     }
@@ -137,7 +138,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "tool_outputs": [{"tool_name": "perform_subtraction", "tool_result": 8}],
         "tool_error": null
     }]))?);
-    if let Next::Message(message) = math.use_tools(&steps, Mode::Manual).await? {
+    if let Next::Message(message) = math.use_tools(&steps, CallMode::Manual).await? {
         println!("{}", message.to_json());
     }
 
@@ -155,7 +156,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .await?;
     let mut messages = self::messages(json!([{"role": "user", "content": question}]))?;
     loop {
-        let next = math.use_tools(&messages, Mode::Manual).await?;
+        let next = math.use_tools(&messages, CallMode::Manual).await?;
         let before = messages.len();
         let action = handle_manual_message(&mut messages, next, &math).await?;
         for message in messages.iter().skip(before) {

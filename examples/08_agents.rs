@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolwright::wire::{Delivery, Target, Wire};
+use toolwright::wire::{Delivery, ModelTarget, Wire};
 use toolwright::{
     Agent, Content, LoopOptions, Message, ModelOptions, ModelRequest, React, Reply, Run, ScriptedModel,
     ToolChoice, ToolOutput, Toolset, tool, vendor,
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         options: &ModelOptions::default(),
     };
     let vendor = vendor::find("openai-chat").ok_or("no such vendor")?;
-    let body = Wire::OpenAiChat.encode(Target { vendor, model: "gpt-5" }, &request, Delivery::Whole)?;
+    let body = Wire::OpenAiChat.encode(ModelTarget { vendor, model: "gpt-5" }, &request, Delivery::Whole)?;
     for message in body["messages"].as_array().into_iter().flatten() {
         println!("{}: {}", message["role"].as_str().unwrap_or_default(), message["content"]);
     }

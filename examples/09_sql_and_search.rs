@@ -7,7 +7,7 @@ use serde_json::json;
 use toolwright::data::{
     Database, Document, Embedder, MemoryStore, VectorSearch, WordTokenizer, embed_and_store, search_tool,
 };
-use toolwright::prompted::{Mode, ModelCompleter, Next, PromptMessage, ToolUser};
+use toolwright::prompted::{CallMode, ModelCompleter, Next, PromptMessage, ToolUser};
 use toolwright::{BoxFuture, LoopOptions, Message, Reply, Run, ScriptedModel, ToolError, Toolset, tool};
 
 /// Gives the weather of a city.
@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model)))).await?;
     let mut messages =
         PromptMessage::list_from_json(&json!([{"role": "user", "content": "A gift for a child?"}]))?;
-    while let Next::Message(message) = user.use_tools(&messages, Mode::Manual).await? {
+    while let Next::Message(message) = user.use_tools(&messages, CallMode::Manual).await? {
         println!("{}", message.to_json());
         messages.push(message.clone());
         let PromptMessage::ToolInputs { tool_inputs, .. } = &message else { break };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolwright::wire::{Delivery, Target};
+use toolwright::wire::{Delivery, ModelTarget};
 use toolwright::{
     Agent, Content, LoopOptions, Message, ModelOptions, ModelRequest, Reply, Run, ScriptedModel, ToolChoice,
     ToolError, ToolOutput, Toolset, tool, vendor,
@@ -107,7 +107,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             tool_choice: &ToolChoice::None,
             options: &ModelOptions::default(),
         };
-        let body = vendor.wire.encode(Target { vendor, model: "m" }, &request, Delivery::Whole)?;
+        let body = vendor.wire.encode(ModelTarget { vendor, model: "m" }, &request, Delivery::Whole)?;
         let said = ["messages", "input", "contents"]
             .iter()
             .find_map(|key| body.get(key))

@@ -5,9 +5,9 @@
 use std::io::{Cursor, Write as _};
 use std::time::Duration;
 
-use toolwright_documents::{FigureDetail, Kind, ReadLimits, ReadOptions, read, render};
+use toolwright_documents::{FigureDetail, DocumentKind, ReadLimits, ReadOptions, read, render};
 
-fn any(bytes: &[u8], kind: Kind) {
+fn any(bytes: &[u8], kind: DocumentKind) {
     let limits = ReadLimits {
         time: Duration::from_secs(5),
         expanded: 64 << 20,
@@ -26,27 +26,27 @@ fn any(bytes: &[u8], kind: Kind) {
 }
 
 /// The first byte chooses among some kinds.
-fn chosen(bytes: &[u8], kinds: &[Kind]) -> Option<(Kind, Vec<u8>)> {
+fn chosen(bytes: &[u8], kinds: &[DocumentKind]) -> Option<(DocumentKind, Vec<u8>)> {
     let (first, rest) = bytes.split_first()?;
     Some((*kinds.get(usize::from(*first) % kinds.len())?, rest.to_vec()))
 }
 
 /// Any bytes as a PDF.
 pub fn pdf(bytes: &[u8]) {
-    any(bytes, Kind::Pdf);
+    any(bytes, DocumentKind::Pdf);
 }
 
 /// Any bytes as markup, mail, values or a picture.
 pub fn text(bytes: &[u8]) {
     let kinds = [
-        Kind::Html,
-        Kind::Markdown,
-        Kind::Notebook,
-        Kind::Eml,
-        Kind::Csv,
-        Kind::JsonLines,
-        Kind::Image("image/png"),
-        Kind::Text,
+        DocumentKind::Html,
+        DocumentKind::Markdown,
+        DocumentKind::Notebook,
+        DocumentKind::Eml,
+        DocumentKind::Csv,
+        DocumentKind::JsonLines,
+        DocumentKind::Image("image/png"),
+        DocumentKind::Text,
     ];
     if let Some((kind, rest)) = chosen(bytes, &kinds) {
         any(&rest, kind);
@@ -55,7 +55,7 @@ pub fn text(bytes: &[u8]) {
 
 /// Any bytes as a compound file, an old workbook or an archive.
 pub fn binary(bytes: &[u8]) {
-    let kinds = [Kind::Xls, Kind::Xlsb, Kind::Msg, Kind::Zip, Kind::Docx];
+    let kinds = [DocumentKind::Xls, DocumentKind::Xlsb, DocumentKind::Msg, DocumentKind::Zip, DocumentKind::Docx];
     if let Some((kind, rest)) = chosen(bytes, &kinds) {
         any(&rest, kind);
     }
@@ -63,23 +63,23 @@ pub fn binary(bytes: &[u8]) {
 
 /// Any bytes as the main part of a package.
 pub fn package(bytes: &[u8]) {
-    let kinds = [Kind::Docx, Kind::Pptx, Kind::Odt, Kind::Ods, Kind::Odp, Kind::Xlsx, Kind::Epub];
+    let kinds = [DocumentKind::Docx, DocumentKind::Pptx, DocumentKind::Odt, DocumentKind::Ods, DocumentKind::Odp, DocumentKind::Xlsx, DocumentKind::Epub];
     let Some((kind, rest)) = chosen(bytes, &kinds) else { return };
     let relation = |target: &str, kind: &str| {
         format!(r#"<Relationships><Relationship Id="r" Type="x/{kind}" Target="{target}"/></Relationships>"#)
     };
     let parts: Vec<(&str, Vec<u8>)> = match kind {
-        Kind::Docx => vec![
+        DocumentKind::Docx => vec![
             ("word/document.xml", rest.clone()),
             ("word/styles.xml", rest.clone()),
             ("word/numbering.xml", rest),
         ],
-        Kind::Pptx => vec![
+        DocumentKind::Pptx => vec![
             ("ppt/presentation.xml", br#"<p><sldId id="r"/></p>"#.to_vec()),
             ("ppt/_rels/presentation.xml.rels", relation("s.xml", "slide").into_bytes()),
             ("ppt/s.xml", rest),
         ],
-        Kind::Xlsx => vec![
+        DocumentKind::Xlsx => vec![
             ("_rels/.rels", relation("xl/workbook.xml", "officeDocument").into_bytes()),
             (
                 "xl/workbook.xml",
@@ -88,7 +88,7 @@ pub fn package(bytes: &[u8]) {
             ("xl/_rels/workbook.xml.rels", relation("s.xml", "worksheet").into_bytes()),
             ("xl/s.xml", rest),
         ],
-        Kind::Epub => vec![
+        DocumentKind::Epub => vec![
             ("META-INF/container.xml", br#"<rootfile full-path="a.opf"/>"#.to_vec()),
             ("a.opf", br#"<p><item id="a" href="a.xhtml"/><itemref idref="a"/></p>"#.to_vec()),
             ("a.xhtml", rest),

@@ -36,9 +36,9 @@ type NoticeSink = Box<dyn Fn(&str) -> Delivery + Send + Sync>;
 
 /// Stdin, stdout and stderr. Clones are the same console.
 #[derive(Clone)]
-pub struct Console(Arc<Streams>);
+pub struct Console(Arc<ConsoleStreams>);
 
-struct Streams {
+struct ConsoleStreams {
     output: Output,
     stdin: Stdin,
     stdout: Stdout,
@@ -56,7 +56,7 @@ impl Console {
     /// The console of this process.
     #[expect(clippy::disallowed_methods, reason = "the streams are opened here, and nowhere else")]
     pub fn new(output: Output) -> Self {
-        Console(Arc::new(Streams {
+        Console(Arc::new(ConsoleStreams {
             output,
             stdin: std::io::stdin(),
             stdout: std::io::stdout(),
@@ -96,7 +96,7 @@ impl Console {
         writeln!(self.stdout(), "{text}")
     }
 
-    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is no reason to stop
+    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr does not stop
     /// or to fail.
     pub fn say(&self, text: impl Display) {
         let mut out = self.0.stderr.lock();

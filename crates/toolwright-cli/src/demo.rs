@@ -14,7 +14,7 @@ use crate::args::{RecordArgs, SandboxArgs};
 use crate::console::Console;
 use crate::runs;
 use crate::runs::record::make;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// The built-in tools.
 pub fn tools() -> Result<Toolset, ToolsetError> {
@@ -129,7 +129,7 @@ pub const NAME: &str = "scripted/demo";
 
 /// Puts the draft into the demo's folder, as it is at the beginning of the story.
 pub fn put_draft(folder: &Path) -> anyhow::Result<()> {
-    saved::replace(&folder.join("draft.md"), DRAFT.as_bytes(), Readers::AsUsual)
+    write_file::replace(&folder.join("draft.md"), DRAFT.as_bytes(), FileAccess::Inherit)
 }
 
 /// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and
@@ -152,7 +152,7 @@ pub fn stage(
     };
     put_draft(&folder)?;
     let file = folder.join("toolwright.yaml");
-    saved::replace(&file, TOOLS.as_bytes(), Readers::AsUsual)?;
+    write_file::replace(&file, TOOLS.as_bytes(), FileAccess::Inherit)?;
     std::env::set_current_dir(&folder)?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     match home.and_then(|home| folder.strip_prefix(home).ok().map(PathBuf::from)) {
@@ -197,7 +197,7 @@ const DONE: &str = "Done: the draft is read and corrected, and takes eight secon
 const NEXT: &str = "My story is told, and a script knows no other. What to try now:
 
 - `/exit` leaves; then `toolwright runs show` prints what happened here, and `toolwright view` shows it in a browser.
-- `toolwright doctor` says which models can be had here. With a key in its usual variable, or a local Ollama or \
+- `toolwright doctor` says which models are available here. With a key in its usual variable, or a local Ollama or \
 llama.cpp server, `toolwright chat` talks to a real one.
 - `toolwright init` writes a file of tools to start from.
 - `/clear` begins anew, and so does the story.

@@ -29,7 +29,7 @@ pub fn default(console: &Console) -> Option<FileChoice> {
     there.then(|| FileChoice::found(DEFAULT))
 }
 
-/// The patterns that were given; without any, one for everything.
+/// The given patterns; without any, `*`.
 pub fn patterns(given: &[String]) -> Vec<&str> {
     if given.is_empty() { vec!["*"] } else { given.iter().map(String::as_str).collect() }
 }
@@ -87,7 +87,7 @@ pub fn tell_of_unset(console: &Console, loaded: &Loaded) {
     }
 }
 
-/// Says how many tools only the chat has: whoever misses them elsewhere should know why.
+/// Reports how many tools only the chat has, which explains why they are missing elsewhere.
 pub fn tell_of_chat(console: &Console, loaded: &Loaded) {
     let of_chat = loaded.chat().map(|chat| chat.tools.names()).into_iter().flatten();
     let alone = of_chat.filter(|name| loaded.tools().get(name).is_none()).count();

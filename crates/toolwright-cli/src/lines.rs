@@ -23,15 +23,15 @@ pub const CYAN: Style = Style { colour: Some(6), ..PLAIN };
 
 /// One line of text, piece by piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct StyledLine {
     spans: Vec<(Style, String)>,
     /// How far rows after the first are moved in.
     pub hang: usize,
 }
 
-impl Line {
+impl StyledLine {
     pub fn new(style: Style, text: impl Into<String>) -> Self {
-        Line::default().and(style, text)
+        StyledLine::default().and(style, text)
     }
 
     #[must_use]
@@ -51,7 +51,7 @@ impl Line {
 
     /// The line with another one behind it.
     #[must_use]
-    pub fn then(mut self, other: Line) -> Self {
+    pub fn then(mut self, other: StyledLine) -> Self {
         self.spans.extend(other.spans);
         self
     }
@@ -72,7 +72,7 @@ impl Line {
     }
 
     /// The rows it takes in a terminal of that width. Words stay whole where they can.
-    pub fn wrap(&self, width: usize) -> Vec<Line> {
+    pub fn wrap(&self, width: usize) -> Vec<StyledLine> {
         let width = width.max(2);
         let hang = if self.hang < width / 2 { self.hang } else { 0 };
         let mut rows = Vec::new();
@@ -106,7 +106,7 @@ impl Line {
     }
 
     /// What stands in its first columns.
-    pub fn start(&self, columns: usize) -> Line {
+    pub fn start(&self, columns: usize) -> StyledLine {
         let mut used = 0;
         let signs = self.spans.iter().flat_map(|(style, text)| text.chars().map(|c| (c, *style)));
         let first = signs.take_while(|(c, _)| {
@@ -135,8 +135,8 @@ impl Line {
     }
 }
 
-fn of_chars(chars: &[(char, Style)]) -> Line {
-    let mut line = Line::default();
+fn of_chars(chars: &[(char, Style)]) -> StyledLine {
+    let mut line = StyledLine::default();
     for (c, style) in chars {
         match line.spans.last_mut().filter(|(last, _)| last == style) {
             Some((_, text)) => text.push(*c),
@@ -195,7 +195,7 @@ pub fn wrapped(text: &str, columns: usize, hang: usize) -> String {
         }
         let indent = line.len() - line.trim_start_matches(' ').len();
         let further = if indent + hang < columns / 2 { indent + hang } else { 0 };
-        let mut flow = Flow { columns, used: 0, word: String::new(), further };
+        let mut flow = WordWrapper { columns, used: 0, word: String::new(), further };
         out.push_str(line.get(..indent).unwrap_or_default());
         flow.used = indent;
         flow.push(line.get(indent..).unwrap_or_default(), &mut out);
@@ -206,7 +206,7 @@ pub fn wrapped(text: &str, columns: usize, hang: usize) -> String {
 
 /// Text that comes piece by piece and is wrapped between words.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub struct WordWrapper {
     pub columns: usize,
     /// How far rows after the first are moved in.
     further: usize,
@@ -215,9 +215,9 @@ pub struct Flow {
     word: String,
 }
 
-impl Flow {
+impl WordWrapper {
     pub fn new(columns: usize) -> Self {
-        Flow { columns, ..Flow::default() }
+        WordWrapper { columns, ..WordWrapper::default() }
     }
 
     /// Takes a piece, and writes what is sure.
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, width: usize, hang: usize) -> Vec<String> {
-        Line::new(PLAIN, text).hanging(hang).wrap(width).iter().map(Line::text).collect()
+        StyledLine::new(PLAIN, text).hanging(hang).wrap(width).iter().map(StyledLine::text).collect()
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_wrapped_as_it_comes() {
-        let (mut flow, mut out) = (Flow::new(10), String::new());
+        let (mut flow, mut out) = (WordWrapper::new(10), String::new());
         for piece in ["one t", "wo thr", "ee\nfo", "ur"] {
             flow.push(piece, &mut out);
         }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn without_colours_only_the_text_is_left() {
-        let line = Line::new(BOLD, "a").and(PLAIN, "b").and(RED, "c");
+        let line = StyledLine::new(BOLD, "a").and(PLAIN, "b").and(RED, "c");
         assert_eq!(line.ansi(false), "abc");
         assert_eq!(line.ansi(true), "\x1b[1ma\x1b[0mb\x1b[31mc\x1b[0m");
     }

@@ -6,31 +6,31 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod answers;
 mod args;
 mod chat;
 mod commands;
 mod console;
 mod demo;
-mod fields;
 mod files;
+mod form_fields;
 mod json_text;
 mod keyboard;
 mod lines;
 mod models;
+mod oauth_setup;
 mod opening;
 mod prompt;
+mod prompt_env;
 mod report;
 mod runs;
 mod sandboxes;
-mod saved;
+mod server_questions;
 mod spending;
-mod tokens;
 mod toolbox;
 mod trust;
-mod unset;
 mod version;
 mod view;
+mod write_file;
 
 use std::process::ExitCode;
 

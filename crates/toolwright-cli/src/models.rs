@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(sees(THREE, "llama.cpp/b", None), Some(true));
         assert_eq!(sees(THREE, "llama.cpp/other", None), None);
         assert_eq!(sees(ONE, "llama.cpp/any", None), Some(false));
-        assert_eq!(sees(ONE, "llama.cpp/any", Some(true)), Some(true), "whoever says it knows better");
+        assert_eq!(sees(ONE, "llama.cpp/any", Some(true)), Some(true), "the setting wins over the guess");
         assert_eq!(sees("no", "llama.cpp/any", None), None);
         assert_eq!(sees(ONE, "vllm/m.gguf", None), None);
     }

@@ -16,13 +16,13 @@ use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session};
 use toolwright::text::clip;
 use toolwright::{Environment, Redactor, RunBuilder, Toolset};
 
-use crate::answers::{Asked, FileAnswers};
 use crate::args::SandboxArgs;
 use crate::commands::{ask, tools};
 use crate::console::Console;
 use crate::models::Named;
 use crate::report::{self, Usage};
-use crate::{files, models, prompt, sandboxes, tokens, toolbox, trust, unset};
+use crate::server_questions::{FileAnswers, QuestionRoute};
+use crate::{files, models, oauth_setup, prompt, prompt_env, sandboxes, toolbox, trust};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -124,7 +124,7 @@ pub struct Opening<'a> {
     pub wanted: Wanted,
     pub connect: Connect,
     /// Whom the servers of the file ask.
-    pub asked: Asked,
+    pub asked: QuestionRoute,
     /// Variables that are not set are asked for; otherwise they count as empty, which is reported.
     pub runs: bool,
     pub policy: Option<&'a Path>,
@@ -137,7 +137,7 @@ impl Default for Opening<'_> {
         Opening {
             wanted: Wanted::everything(),
             connect: Connect::Required,
-            asked: Asked::Console,
+            asked: QuestionRoute::Console,
             runs: true,
             policy: None,
             arguments: None,
@@ -153,7 +153,7 @@ impl Opening<'_> {
         let known = parsed.known(environment.clone())?;
         let needs = parsed.file.needs(&self.wanted);
         let environment = match self.runs {
-            true => unset::ask(console, &parsed.file.variables(&known, &needs), environment)?,
+            true => prompt_env::ask(console, &parsed.file.variables(&known, &needs), environment)?,
             false => environment,
         };
         let mut known = known.environment(environment.clone());
@@ -187,11 +187,15 @@ impl Opening<'_> {
 
 /// Makes tools of a file with its servers connected, as far as that is possible.
 pub async fn connected(console: &Console, parsed: &ParsedFile, known: KnownTools) -> Loaded {
-    session(console, parsed, Asked::Console).known(known).without_variables().compile().await
+    session(console, parsed, QuestionRoute::Console).known(known).without_variables().compile().await
 }
 
 /// A session of the program: who answers and allows what its servers ask, and which models there are.
-fn session(console: &Console, parsed: &ParsedFile, asked: Asked) -> toolwright::session::SessionBuilder {
+fn session(
+    console: &Console,
+    parsed: &ParsedFile,
+    asked: QuestionRoute,
+) -> toolwright::session::SessionBuilder {
     let answers = FileAnswers {
         console: console.clone(),
         asked,
@@ -204,7 +208,7 @@ fn session(console: &Console, parsed: &ParsedFile, asked: Asked) -> toolwright::
         .models(move |name| models::lent(&models, name, &named))
         .answers(move |server| answers.to(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
-        .oauth(move || tokens::options(&oauth))
+        .oauth(move || oauth_setup::options(&oauth))
         .on_notice(move |text| notices.say(text))
         .on_suspended(move |server, suspension, lock| {
             tell_of_suspended(&suspended, server, suspension, lock);
@@ -252,7 +256,7 @@ fn warn(console: &Console, loaded: &Loaded) {
 /// Says which secrets of a file are too short to be kept out of records.
 fn warn_of_short_secrets(console: &Console, loaded: &Loaded, environment: &Environment) {
     for variable in loaded.env().iter().filter(|variable| variable.secret) {
-        // An empty value is no secret.
+        // An empty value is not a secret.
         let value = environment.get(&variable.name).unwrap_or_default();
         if !value.is_empty() && value.len() < Redactor::SHORTEST {
             let (name, shortest) = (&variable.name, Redactor::SHORTEST);
@@ -316,8 +320,8 @@ impl Opened {
     }
 }
 
-/// The part of a file that these patterns choose, and its sandboxes where they can be had: what a model works
-/// with.
+/// The part of a file that these patterns choose, and its sandboxes where they are available: what a model
+/// works with.
 pub async fn for_model(
     console: &Console,
     choice: Option<&FileChoice>,

@@ -8,7 +8,7 @@ use toolwright::{
 };
 
 use crate::console::Console;
-use crate::fields::Field;
+use crate::form_fields::Field;
 use crate::keyboard::Dialogue;
 
 /// The most lines somebody may write.
@@ -69,16 +69,16 @@ impl Person for Terminal {
 }
 
 /// An answer that can be typed: its letter, its word, how it is offered, and what it comes to.
-type Key = (&'static str, &'static str, &'static str, Choice);
+type AnswerKey = (&'static str, &'static str, &'static str, Choice);
 
-const KEYS: [Key; 4] = [
+const KEYS: [AnswerKey; 4] = [
     ("y", "yes", "[y]es", Choice::Approve),
     ("n", "no", "[n]o", Choice::Reject),
     ("p", "pass", "[p]ass it on", Choice::Escalate),
     ("q", "quit", "[q]uit the run", Choice::Terminate),
 ];
 
-fn ask(dialogue: &Dialogue, question: &str, offered: &[Key]) -> Option<Decision> {
+fn ask(dialogue: &Dialogue, question: &str, offered: &[AnswerKey]) -> Option<Decision> {
     let choices: Vec<_> = offered.iter().map(|key| key.2).collect();
     let choices = format!("Allow it? {}: ", choices.join(", "));
     dialogue.print(question, 2);

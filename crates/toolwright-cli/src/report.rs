@@ -1,7 +1,9 @@
 //! Errors for the person at the terminal, or as JSON for a program.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use toolwright_util::lock;
 
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
@@ -117,7 +119,7 @@ struct Steps {
 impl Trail {
     /// Hears what happens in the run.
     pub fn follow(&self, event: &EventKind) {
-        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = lock(&self.0);
         match event {
             EventKind::CallStarted { span, parent: None, .. } => {
                 *steps = Steps { span: Some(*span), failed_at: None };
@@ -133,9 +135,9 @@ impl Trail {
 
     /// The error of that call, with its place as the cause.
     pub fn explain(&self, error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
-        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = lock(&self.0);
         match steps.failed_at.take() {
-            Some(place) => anyhow::Error::new(Place(place)).context(error),
+            Some(place) => anyhow::Error::new(FlowLocation(place)).context(error),
             None => error.into(),
         }
     }
@@ -143,15 +145,15 @@ impl Trail {
 
 /// The place in a file where a flow failed.
 #[derive(Debug)]
-struct Place(String);
+struct FlowLocation(String);
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FlowLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Place {}
+impl std::error::Error for FlowLocation {}
 
 /// The input that failed, for programs: a person was told before.
 #[derive(Debug)]
@@ -256,7 +258,7 @@ pub fn print(console: &Console, error: &anyhow::Error) {
                 let span = span.map(|span| json!({"start": span.start, "end": span.end}));
                 told.insert("span".to_owned(), json!(span));
             }
-            if let Some(Place(place)) = error.chain().find_map(|cause| cause.downcast_ref()) {
+            if let Some(FlowLocation(place)) = error.chain().find_map(|cause| cause.downcast_ref()) {
                 told.insert(FAILED_AT.to_owned(), json!(place));
             }
         }

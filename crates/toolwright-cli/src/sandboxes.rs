@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolwright::file::{Plan, ToolFile, in_sandbox};
+use toolwright::file::{SandboxPlan, ToolFile, in_sandbox};
 use toolwright::{Environment, ExecRequest, Sandbox, ToolError};
 
 use crate::args::SandboxArgs;
@@ -18,7 +18,7 @@ pub fn of(args: &SandboxArgs, file: &ToolFile) -> SandboxArgs {
 }
 
 /// The policy of a command line.
-pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
+pub fn plan(args: &SandboxArgs) -> anyhow::Result<SandboxPlan> {
     Ok(args.all().plan().map_err(refused)?)
 }
 

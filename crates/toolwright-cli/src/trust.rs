@@ -16,7 +16,7 @@ use toolwright::{ErrorKind, ModelConfig, ToolError, is_secret_name};
 
 use crate::console::Console;
 use crate::prompt;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 use crate::{commands, runs};
 
 /// What was allowed, in the user's data folder.
@@ -230,7 +230,7 @@ fn keep(console: &Console, kept: Map<String, Value>) {
     let folder = path.parent().unwrap_or(&path);
     let kept = std::fs::create_dir_all(folder)
         .map_err(anyhow::Error::from)
-        .and_then(|()| saved::replace(&path, text.as_bytes(), Readers::Owner));
+        .and_then(|()| write_file::replace(&path, text.as_bytes(), FileAccess::Owner));
     if let Err(error) = kept {
         // It is asked again the next time.
         console.say(format_args!("the answer is not kept: {error:#}"));

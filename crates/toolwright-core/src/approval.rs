@@ -56,12 +56,12 @@ pub struct ApprovalRequest<'a> {
     pub requester: Requester,
     /// The only answers that may be given, where the policy names them.
     pub choices: Option<&'a [Choice]>,
-    /// Whether the tool takes other arguments, for whoever wants to change them.
+    /// Checks changed arguments, for approvers that edit a call.
     pub validator: Validator,
 }
 
-/// Validates arguments as the runtime will when a decision brings them, so that whoever writes them hears of
-/// a mistake while it can still be mended. The one by default takes everything.
+/// Validates arguments as the runtime will when a decision brings them, so that an approver can report a
+/// mistake while the person can still correct it. The default accepts everything.
 #[derive(Clone, Default)]
 pub struct Validator(Option<Arc<ValidateArguments>>);
 

@@ -51,35 +51,35 @@ struct Inner {
     spec: ToolSpec,
     policy: ToolPolicy,
     /// What is done to arguments before they are checked.
-    readers: Vec<Reader>,
+    readers: Vec<ArgumentReader>,
     /// What is done to a call after its arguments were checked, in this order.
-    steps: Vec<Step>,
+    steps: Vec<PrepareStep>,
     rewriter: Option<Arc<dyn RewriteResults>>,
     handoff: Option<Arc<dyn Handoff>>,
-    body: Body,
+    body: ToolBody,
 }
 
 type AsyncBody =
     Arc<dyn for<'a> Fn(&'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> + Send + Sync>;
 
-type Reader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
+type ArgumentReader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
 
-type Step = Arc<dyn Fn(Prepared) -> Result<Prepared, ToolError> + Send + Sync>;
+type PrepareStep = Arc<dyn Fn(Prepared) -> Result<Prepared, ToolError> + Send + Sync>;
 
 #[derive(Clone)]
-enum Body {
+enum ToolBody {
     Code(AsyncBody),
     Tool(Arc<dyn Tool>),
     /// Code around the calls of a tool, which prepares them itself.
     Around(Arc<dyn Tool>, AsyncBody),
 }
 
-impl Body {
+impl ToolBody {
     /// The tool inside, if there is one.
     fn tool(&self) -> Option<&dyn Tool> {
         match self {
-            Body::Code(_) => None,
-            Body::Tool(tool) | Body::Around(tool, _) => Some(&**tool),
+            ToolBody::Code(_) => None,
+            ToolBody::Tool(tool) | ToolBody::Around(tool, _) => Some(&**tool),
         }
     }
 }
@@ -139,14 +139,14 @@ impl ToolDef {
             + Sync
             + 'static,
     {
-        Self::new(new_identity(), spec, ToolPolicy::default(), Body::Code(Arc::new(code)))
+        Self::new(new_identity(), spec, ToolPolicy::default(), ToolBody::Code(Arc::new(code)))
     }
 
     /// The definition of an existing tool; calls go to that tool.
     pub fn of(tool: impl Tool + 'static) -> Self {
         let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
         let identity = tool.identity().unwrap_or_else(new_identity);
-        Self::new(identity, spec, policy, Body::Tool(Arc::new(tool)))
+        Self::new(identity, spec, policy, ToolBody::Tool(Arc::new(tool)))
     }
 
     /// The definition of an existing tool, with code around its calls. It counts as the same tool.
@@ -159,10 +159,10 @@ impl ToolDef {
     {
         let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
         let identity = tool.identity().unwrap_or_else(new_identity);
-        Self::new(identity, spec, policy, Body::Around(tool, Arc::new(code)))
+        Self::new(identity, spec, policy, ToolBody::Around(tool, Arc::new(code)))
     }
 
-    fn new(identity: u64, spec: ToolSpec, policy: ToolPolicy, body: Body) -> Self {
+    fn new(identity: u64, spec: ToolSpec, policy: ToolPolicy, body: ToolBody) -> Self {
         let (readers, steps) = (Vec::new(), Vec::new());
         let inner = Inner { identity, spec, policy, readers, steps, rewriter: None, handoff: None, body };
         ToolDef { inner: Arc::new(inner) }
@@ -409,8 +409,8 @@ impl Tool for ToolDef {
         let Inner { readers, steps, body, .. } = &*self.inner;
         let arguments = readers.iter().try_fold(arguments, |arguments, read| arguments.read(&**read))?;
         let prepared = match body {
-            Body::Code(_) => arguments.check()?,
-            Body::Tool(tool) | Body::Around(tool, _) => tool.prepare(arguments)?,
+            ToolBody::Code(_) => arguments.check()?,
+            ToolBody::Tool(tool) | ToolBody::Around(tool, _) => tool.prepare(arguments)?,
         };
         steps.iter().try_fold(prepared, |prepared, step| step(prepared))
     }
@@ -421,8 +421,8 @@ impl Tool for ToolDef {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match &self.inner.body {
-            Body::Code(code) | Body::Around(_, code) => code(context, arguments),
-            Body::Tool(tool) => tool.call(context, arguments),
+            ToolBody::Code(code) | ToolBody::Around(_, code) => code(context, arguments),
+            ToolBody::Tool(tool) => tool.call(context, arguments),
         }
     }
 

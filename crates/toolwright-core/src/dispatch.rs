@@ -1,7 +1,7 @@
 //! The interface through which everything that is not the model loop reaches tools and models.
 //!
 //! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so
-//! that every call takes the same path, whoever makes it.
+//! that every call takes the same path.
 
 use std::any::Any;
 use std::sync::Arc;

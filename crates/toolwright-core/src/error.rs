@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Approval,
     /// The call was stopped before it finished.
     Cancelled,
-    /// The sandbox that policy requires cannot be had.
+    /// The sandbox that policy requires is not available.
     SandboxUnavailable,
     /// The tool's own error, written for the model.
     Unknown,
@@ -94,7 +94,7 @@ impl ErrorKind {
             ErrorKind::OutputLimit => "More output than may be kept; the kept part comes with the error.",
             ErrorKind::Approval => "An approver refused the call.",
             ErrorKind::Cancelled => "The call was stopped before it finished.",
-            ErrorKind::SandboxUnavailable => "The sandbox that policy requires cannot be had.",
+            ErrorKind::SandboxUnavailable => "The sandbox that policy requires is not available.",
             ErrorKind::Unknown => "The tool's own error, written for the model.",
             ErrorKind::Fatal => "Never reaches the model: it ends the run.",
         }

@@ -26,13 +26,13 @@
 
 mod approval;
 mod context;
+mod data_error;
 mod definition;
 mod dispatch;
 mod error;
 mod glob;
 mod idle;
 mod message;
-mod misfit;
 mod model;
 mod nearest;
 mod output;
@@ -54,6 +54,7 @@ mod wrap;
 
 pub use approval::{ApprovalRequest, Approver, Choice, Decision, Validator};
 pub use context::{CallInfo, CancelToken, RunScope, State, ToolContext};
+pub use data_error::{DataError, PathSegment, read_data};
 pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{
     AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
@@ -62,7 +63,6 @@ pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use idle::{wait, with_idle_listener};
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
-pub use misfit::{Misfit, Step, read_data};
 pub use model::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
     StopReason, ToolChoice, Usage,

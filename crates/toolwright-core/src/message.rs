@@ -50,7 +50,7 @@ impl Message {
         })
     }
 
-    /// The content blocks, whoever speaks.
+    /// The content blocks, for any role.
     pub fn content(&self) -> &[Content] {
         match self {
             Message::System { content } | Message::User { content } => content,

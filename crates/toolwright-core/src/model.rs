@@ -147,7 +147,7 @@ pub struct ModelOptions {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// The JSON Schema the answer must follow. Vendors hold the model to it where they can; the answer may
-    /// still break it, so whoever reads it validates.
+    /// still break it, so its reader validates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
     /// Whether tools go out in the vendor's strict mode, where it has one and their schemas allow it. Not
@@ -164,7 +164,7 @@ pub struct ModelOptions {
 }
 
 impl ModelOptions {
-    /// These options, and `defaults` for everything they do not say. Fields of `extra` are taken one by one.
+    /// These options, with `defaults` where they are not set. Fields of `extra` are taken one by one.
     #[must_use]
     pub fn or(&self, defaults: &ModelOptions) -> ModelOptions {
         let mut extra = defaults.extra.clone();

@@ -71,7 +71,7 @@ impl Preparation {
     }
 
     /// Writes the files and runs the script. All names are looked up before anything is written; the first
-    /// thing that fails is the error, and whoever opened the sandboxes closes them.
+    /// failure is the error, and the caller closes the sandboxes.
     pub async fn carry_out(&self, sandboxes: &IndexMap<String, Arc<dyn Sandbox>>) -> Result<(), ToolError> {
         if self.is_empty() {
             return Ok(());

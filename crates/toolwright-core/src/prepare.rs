@@ -70,7 +70,7 @@ fn holds_json_text(arguments: &Value) -> bool {
 pub struct Prepared {
     /// The checked arguments, as rules and people see them and the tool gets them.
     pub arguments: Value,
-    /// What people are told of the call; `None` when the tool has nothing to say, so that such a call
+    /// The description of the call for people; `None` when the tool has nothing to say, so that such a call
     /// allocates nothing.
     pub description: Option<Box<CallDescription>>,
 }
@@ -92,7 +92,7 @@ impl Prepared {
     }
 }
 
-/// A call as people are told of it.
+/// The description of a call for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallDescription {
     /// The line shown while it runs; empty text shows nothing, `None` leaves it to the program.
@@ -207,7 +207,7 @@ mod tests {
             let arguments = Arguments::new(value, &schema, Strictness::Lenient);
             let double = |mut value: Value| {
                 if value.get("l").is_some_and(|list| !list.is_array()) {
-                    return Err(ToolError::invalid("`l` is no list"));
+                    return Err(ToolError::invalid("`l` is not a list"));
                 }
                 if let Some(n) = value.get("n").and_then(Value::as_i64) {
                     value["n"] = json!(n * 2);
@@ -218,7 +218,7 @@ mod tests {
         };
         assert_eq!(prepare(json!({"n": 2})).unwrap(), json!({"n": 4}));
         assert_eq!(prepare(json!({"n": 2, "l": "[1]"})).unwrap(), json!({"n": 4, "l": [1]}));
-        assert_eq!(prepare(json!({"l": "[1"})).unwrap_err().message(), "`l` is no list");
+        assert_eq!(prepare(json!({"l": "[1"})).unwrap_err().message(), "`l` is not a list");
         assert!(prepare(json!({"n": "x"})).is_err());
     }
 }

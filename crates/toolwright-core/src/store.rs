@@ -6,9 +6,11 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
+
+use toolwright_util::lock;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,7 +31,7 @@ pub struct Store {
 }
 
 struct Inner {
-    entries: Mutex<HashMap<String, Arc<Place>>>,
+    entries: Mutex<HashMap<String, Arc<StoreEntry>>>,
     /// Why a value could not be given, and what helps.
     refused: OnceLock<(String, &'static str)>,
     /// Results that tools keep for the run, each for as long as its tool says; they are not saved with it.
@@ -44,14 +46,14 @@ impl Default for Inner {
 }
 
 /// Where a value is, and which thread has it.
-struct Place {
-    slot: Mutex<Slot>,
+struct StoreEntry {
+    slot: Mutex<ValueSlot>,
     holder: Mutex<Option<ThreadId>>,
 }
 
-impl Place {
-    fn new(slot: Slot) -> Arc<Self> {
-        Arc::new(Place { slot: Mutex::new(slot), holder: Mutex::default() })
+impl StoreEntry {
+    fn new(slot: ValueSlot) -> Arc<Self> {
+        Arc::new(StoreEntry { slot: Mutex::new(slot), holder: Mutex::default() })
     }
 
     /// The value, once nobody else has it; none when it is this very thread that has it, which would wait for
@@ -69,7 +71,7 @@ impl Place {
 
 /// A value that this thread has.
 struct Held<'a> {
-    slot: MutexGuard<'a, Slot>,
+    slot: MutexGuard<'a, ValueSlot>,
     holder: &'a Mutex<Option<ThreadId>>,
 }
 
@@ -80,18 +82,18 @@ impl Drop for Held<'_> {
 }
 
 /// A value in use, one that nobody asked for yet, or one that was restored and not asked for yet.
-enum Slot {
-    Live(Box<dyn Live>),
+enum ValueSlot {
+    Live(Box<dyn StoredValue>),
     Fresh,
     Saved { key: String, value: Value },
 }
 
-trait Live: Any + Send {
+trait StoredValue: Any + Send {
     fn save(&self) -> serde_json::Result<Value>;
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-impl<T: StoreState> Live for T {
+impl<T: StoreState> StoredValue for T {
     fn save(&self) -> serde_json::Result<Value> {
         serde_json::to_value(self)
     }
@@ -108,7 +110,8 @@ impl Store {
             None => std::any::type_name::<T>().to_owned(),
             Some(instance) => format!("{}:{instance}", std::any::type_name::<T>()),
         };
-        let place = lock(&self.inner.entries).entry(key).or_insert_with(|| Place::new(Slot::Fresh)).clone();
+        let place =
+            lock(&self.inner.entries).entry(key).or_insert_with(|| StoreEntry::new(ValueSlot::Fresh)).clone();
         Stored { place, store: self.inner.clone(), kind: PhantomData }
     }
 
@@ -125,12 +128,12 @@ impl Store {
                 return Err(ToolError::fatal(why).hint(hint));
             };
             let value = match &*held.slot {
-                Slot::Live(live) => live.save().map_err(|error| {
+                ValueSlot::Live(live) => live.save().map_err(|error| {
                     ToolError::fatal(format!("the state `{key}` cannot be saved as JSON: {error}"))
                         .hint("keep only what serialises to JSON: the keys of a map must be text or numbers")
                 })?,
-                Slot::Fresh => Value::Null,
-                Slot::Saved { value, .. } => value.clone(),
+                ValueSlot::Fresh => Value::Null,
+                ValueSlot::Saved { value, .. } => value.clone(),
             };
             saved.push((key, value));
         }
@@ -141,8 +144,9 @@ impl Store {
     /// A store with what [`save`](Store::save) gave.
     pub fn restore(saved: Map<String, Value>) -> Self {
         let slot = |(key, value): (String, Value)| {
-            let slot = if value.is_null() { Slot::Fresh } else { Slot::Saved { key: key.clone(), value } };
-            (key, Place::new(slot))
+            let slot =
+                if value.is_null() { ValueSlot::Fresh } else { ValueSlot::Saved { key: key.clone(), value } };
+            (key, StoreEntry::new(slot))
         };
         let entries = Mutex::new(saved.into_iter().map(slot).collect());
         Store { inner: Arc::new(Inner { entries, ..Inner::default() }) }
@@ -186,7 +190,7 @@ impl std::fmt::Debug for Store {
 /// assert_eq!(ctx.store_as::<Counter>("other").read(|counter| counter.n), 0);
 /// ```
 pub struct Stored<T> {
-    place: Arc<Place>,
+    place: Arc<StoreEntry>,
     store: Arc<Inner>,
     kind: PhantomData<fn() -> T>,
 }
@@ -197,19 +201,19 @@ impl<T: StoreState> Stored<T> {
         self.update(|value| look(value))
     }
 
-    /// Changes the value; no other call sees it half changed. Do not ask for other values inside `change`:
-    /// two calls that each have what the other wants wait for ever. Asked for the value it has already, or
-    /// for a restored one that does not fit the type, the store gives the default, keeps the value as it was,
-    /// and [`Store::check`] tells.
+    /// Changes the value; no other call sees it half changed. Do not use other values inside `change`:
+    /// two calls that each hold what the other needs deadlock. For a value the thread holds already, and for
+    /// a restored one that does not fit the type, the store gives the default, keeps the value as it was, and
+    /// [`Store::check`] reports it.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let Some(mut held) = self.place.hold() else {
             return self.refuse(change, in_use(std::any::type_name::<T>()));
         };
         let slot = &mut *held.slot;
         let live = match &*slot {
-            Slot::Live(_) => None,
-            Slot::Fresh => Some(T::default()),
-            Slot::Saved { key, value } => match T::deserialize(value) {
+            ValueSlot::Live(_) => None,
+            ValueSlot::Fresh => Some(T::default()),
+            ValueSlot::Saved { key, value } => match T::deserialize(value) {
                 Ok(live) => Some(live),
                 Err(error) => {
                     let hint = "resume with the version of the tool that saved it, or take the key out of the saved state";
@@ -219,9 +223,9 @@ impl<T: StoreState> Stored<T> {
             },
         };
         if let Some(live) = live {
-            *slot = Slot::Live(Box::new(live));
+            *slot = ValueSlot::Live(Box::new(live));
         }
-        if let Slot::Live(live) = slot
+        if let ValueSlot::Live(live) = slot
             && let Some(value) = (**live).as_any_mut().downcast_mut::<T>()
         {
             return change(value);
@@ -230,7 +234,7 @@ impl<T: StoreState> Stored<T> {
         // over.
         let mut fresh = T::default();
         let result = change(&mut fresh);
-        *slot = Slot::Live(Box::new(fresh));
+        *slot = ValueSlot::Live(Box::new(fresh));
         result
     }
 
@@ -258,11 +262,6 @@ impl<T: StoreState> Stored<T> {
 fn in_use(key: &str) -> (String, &'static str) {
     let why = format!("the state `{key}` was asked for inside a `read` or an `update` of it");
     (why, "use the value that the closure is given, or ask after the closure is over")
-}
-
-/// Locks, also after a panic elsewhere: the state is plain data, and the run has ended fatally anyway.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// Gets a call ready before anybody decides about it: reads the arguments by rules of the tool's own, has
-    /// them [checked](Arguments::check), and says what people are told of the call. It does no I/O, and it
+    /// them [checked](Arguments::check), and describes the call for people. It does no I/O, and it
     /// runs again when an approver changes the arguments.
     fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
         arguments.check()

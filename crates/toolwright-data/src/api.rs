@@ -52,7 +52,7 @@ pub(crate) struct Api {
 }
 
 /// What a service answered: its status and, where the body is JSON, that.
-pub(crate) type Answer = (u16, Value);
+pub(crate) type ServiceResponse = (u16, Value);
 
 impl Api {
     /// The service at an address; `header` proves who asks.
@@ -77,20 +77,25 @@ impl Api {
         Ok(Api { client, base: url, headers, secret })
     }
 
-    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Answer, ToolError> {
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<ServiceResponse, ToolError> {
         self.send(Method::GET, path, query, None).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Answer, ToolError> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<ServiceResponse, ToolError> {
         self.send(Method::POST, path, &[], Some((body.to_string(), "application/json"))).await
     }
 
-    pub(crate) async fn post_text(&self, path: &str, body: String, kind: &str) -> Result<Answer, ToolError> {
+    pub(crate) async fn post_text(
+        &self,
+        path: &str,
+        body: String,
+        kind: &str,
+    ) -> Result<ServiceResponse, ToolError> {
         self.send(Method::POST, path, &[], Some((body, kind))).await
     }
 
     /// What a request must have answered.
-    pub(crate) fn expect(&self, what: &str, (status, body): Answer) -> Result<Value, ToolError> {
+    pub(crate) fn expect(&self, what: &str, (status, body): ServiceResponse) -> Result<Value, ToolError> {
         if (200..300).contains(&status) {
             return Ok(body);
         }
@@ -113,7 +118,7 @@ impl Api {
         path: &str,
         query: &[(&str, &str)],
         body: Option<(String, &str)>,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ServiceResponse, ToolError> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
         if !query.is_empty() {

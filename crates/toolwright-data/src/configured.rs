@@ -242,7 +242,7 @@ struct Vectors {
 fn read<T: DeserializeOwned>(config: &Value) -> Result<T, ToolError> {
     let mut config = if config.is_null() { json!({}) } else { config.clone() };
     if let Some(fields) = config.as_object_mut() {
-        // What holds for every tool of a file.
+        // What holds for each tool of a file.
         fields.remove("require_confirmation");
     }
     serde_json::from_value(config).map_err(|cause| ToolError::invalid(format!("`config`: {cause}")))

@@ -4,7 +4,7 @@
 //! ends when its call does.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +19,7 @@ use toolwright_core::{
     Annotations, CancelToken, ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec,
 };
 use toolwright_expr::Value;
+use toolwright_util::lock;
 
 /// The most rows and bytes of an answer.
 const MAX_ROWS: usize = 10_000;
@@ -137,7 +138,7 @@ impl Database {
         cancel: &CancelToken,
         deadline: Option<Instant>,
     ) -> Result<Rows, ToolError> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = lock(&self.connection);
         let stop = cancel.clone();
         let ends = move || stop.is_cancelled() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         connection.progress_handler(STEPS, Some(ends));

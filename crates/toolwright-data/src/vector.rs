@@ -1,8 +1,9 @@
 //! Search by meaning: texts become vectors, and near vectors are near in meaning.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use toolwright_core::{BoxFuture, ToolError};
+use toolwright_util::lock;
 
 use crate::search::{Search, SearchResult};
 
@@ -74,7 +75,7 @@ impl VectorStore for MemoryStore {
         vector: &'a [f32],
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<SearchResult>, ToolError>> {
-        let embeddings = self.embeddings.lock().unwrap_or_else(PoisonError::into_inner);
+        let embeddings = lock(&self.embeddings);
         let mut ranked: Vec<_> = embeddings
             .iter()
             .zip(1..)
@@ -90,7 +91,7 @@ impl VectorStore for MemoryStore {
     }
 
     fn upsert<'a>(&'a self, embeddings: &'a [Embedding]) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.embeddings.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(embeddings);
+        lock(&self.embeddings).extend_from_slice(embeddings);
         Box::pin(async { Ok(()) })
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each is the name of a format")]
-pub enum Kind {
+pub enum DocumentKind {
     Pdf,
     Docx,
     Pptx,
@@ -30,92 +30,92 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl DocumentKind {
     /// Its name, as in [`Info::kind`](crate::Info::kind).
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Pdf => "pdf",
-            Kind::Docx => "docx",
-            Kind::Pptx => "pptx",
-            Kind::Odt => "odt",
-            Kind::Odp => "odp",
-            Kind::Epub => "epub",
-            Kind::Xlsx => "xlsx",
-            Kind::Xls => "xls",
-            Kind::Xlsb => "xlsb",
-            Kind::Ods => "ods",
-            Kind::Html => "html",
-            Kind::Markdown => "markdown",
-            Kind::Notebook => "notebook",
-            Kind::Eml => "eml",
-            Kind::Msg => "msg",
-            Kind::Csv => "csv",
-            Kind::Tsv => "tsv",
-            Kind::JsonLines => "json_lines",
-            Kind::Image(_) => "image",
-            Kind::Zip => "zip",
-            Kind::Text => "text",
-            Kind::Unknown => "unknown",
+            DocumentKind::Pdf => "pdf",
+            DocumentKind::Docx => "docx",
+            DocumentKind::Pptx => "pptx",
+            DocumentKind::Odt => "odt",
+            DocumentKind::Odp => "odp",
+            DocumentKind::Epub => "epub",
+            DocumentKind::Xlsx => "xlsx",
+            DocumentKind::Xls => "xls",
+            DocumentKind::Xlsb => "xlsb",
+            DocumentKind::Ods => "ods",
+            DocumentKind::Html => "html",
+            DocumentKind::Markdown => "markdown",
+            DocumentKind::Notebook => "notebook",
+            DocumentKind::Eml => "eml",
+            DocumentKind::Msg => "msg",
+            DocumentKind::Csv => "csv",
+            DocumentKind::Tsv => "tsv",
+            DocumentKind::JsonLines => "json_lines",
+            DocumentKind::Image(_) => "image",
+            DocumentKind::Zip => "zip",
+            DocumentKind::Text => "text",
+            DocumentKind::Unknown => "unknown",
         }
     }
 }
 
 /// The kind of some bytes; `name` decides where the content leaves it open.
-pub fn detect(bytes: &[u8], name: Option<&str>) -> Kind {
+pub fn detect(bytes: &[u8], name: Option<&str>) -> DocumentKind {
     let extension = name
         .and_then(|name| name.rsplit_once('.'))
         .map(|(_, end)| end.to_ascii_lowercase())
         .unwrap_or_default();
     let head = bytes.get(..bytes.len().min(1_024)).unwrap_or_default();
     if head.windows(5).any(|window| window == b"%PDF-") {
-        return Kind::Pdf;
+        return DocumentKind::Pdf;
     }
     if let Some(media_type) = image_type(head) {
-        return Kind::Image(media_type);
+        return DocumentKind::Image(media_type);
     }
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         return zip_kind(bytes, &extension);
     }
     if head.starts_with(&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1]) {
         return match extension.as_str() {
-            "msg" => Kind::Msg,
+            "msg" => DocumentKind::Msg,
             // An encrypted workbook is a compound file as well; the reader says so.
-            "xlsx" | "xlsm" | "xlsb" => Kind::Xlsx,
-            "docx" | "pptx" => Kind::Unknown,
-            _ if find(bytes, b"_\0_\0s\0u\0b\0s\0t\0g\0") => Kind::Msg,
-            _ => Kind::Xls,
+            "xlsx" | "xlsm" | "xlsb" => DocumentKind::Xlsx,
+            "docx" | "pptx" => DocumentKind::Unknown,
+            _ if find(bytes, b"_\0_\0s\0u\0b\0s\0t\0g\0") => DocumentKind::Msg,
+            _ => DocumentKind::Xls,
         };
     }
     if !looks_like_text(head) {
-        return Kind::Unknown;
+        return DocumentKind::Unknown;
     }
     match extension.as_str() {
-        "html" | "htm" | "xhtml" => Kind::Html,
-        "md" | "markdown" => Kind::Markdown,
-        "ipynb" => Kind::Notebook,
-        "eml" | "mht" | "mhtml" => Kind::Eml,
-        "csv" => Kind::Csv,
-        "tsv" | "tab" => Kind::Tsv,
-        "jsonl" | "ndjson" => Kind::JsonLines,
+        "html" | "htm" | "xhtml" => DocumentKind::Html,
+        "md" | "markdown" => DocumentKind::Markdown,
+        "ipynb" => DocumentKind::Notebook,
+        "eml" | "mht" | "mhtml" => DocumentKind::Eml,
+        "csv" => DocumentKind::Csv,
+        "tsv" | "tab" => DocumentKind::Tsv,
+        "jsonl" | "ndjson" => DocumentKind::JsonLines,
         _ => text_kind(head),
     }
 }
 
-fn text_kind(head: &[u8]) -> Kind {
+fn text_kind(head: &[u8]) -> DocumentKind {
     let text = String::from_utf8_lossy(head);
     let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let lower: String = start.chars().take(200).flat_map(char::to_lowercase).collect();
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
-        return Kind::Html;
+        return DocumentKind::Html;
     }
     if lower.starts_with('{') && lower.contains("\"cells\"") && text.contains("\"cell_type\"") {
-        return Kind::Notebook;
+        return DocumentKind::Notebook;
     }
     let field = |name: &str| start.lines().take(30).any(|line| line.to_ascii_lowercase().starts_with(name));
     if field("from:") && field("subject:") && (field("date:") || field("to:") || field("mime-version:")) {
-        return Kind::Eml;
+        return DocumentKind::Eml;
     }
-    Kind::Text
+    DocumentKind::Text
 }
 
 fn image_type(head: &[u8]) -> Option<&'static str> {
@@ -131,46 +131,46 @@ fn image_type(head: &[u8]) -> Option<&'static str> {
 }
 
 /// A package is recognised by the names of its parts, which are not compressed.
-fn zip_kind(bytes: &[u8], extension: &str) -> Kind {
+fn zip_kind(bytes: &[u8], extension: &str) -> DocumentKind {
     // `mimetype` is the first part of OpenDocument files and EPUB, stored without compression.
     let head = bytes.get(..bytes.len().min(200)).unwrap_or_default();
     let stated = |name: &[u8]| find(head, name);
     if stated(b"application/epub+zip") {
-        return Kind::Epub;
+        return DocumentKind::Epub;
     }
     if stated(b"application/vnd.oasis.opendocument.text") {
-        return Kind::Odt;
+        return DocumentKind::Odt;
     }
     if stated(b"application/vnd.oasis.opendocument.spreadsheet") {
-        return Kind::Ods;
+        return DocumentKind::Ods;
     }
     if stated(b"application/vnd.oasis.opendocument.presentation") {
-        return Kind::Odp;
+        return DocumentKind::Odp;
     }
     match extension {
-        "docx" | "docm" | "dotx" => return Kind::Docx,
-        "pptx" | "pptm" | "ppsx" | "potx" => return Kind::Pptx,
-        "xlsx" | "xlsm" | "xltx" => return Kind::Xlsx,
-        "xlsb" => return Kind::Xlsb,
-        "ods" => return Kind::Ods,
-        "odt" | "ott" => return Kind::Odt,
-        "odp" => return Kind::Odp,
-        "epub" => return Kind::Epub,
-        "zip" | "jar" | "whl" => return Kind::Zip,
+        "docx" | "docm" | "dotx" => return DocumentKind::Docx,
+        "pptx" | "pptm" | "ppsx" | "potx" => return DocumentKind::Pptx,
+        "xlsx" | "xlsm" | "xltx" => return DocumentKind::Xlsx,
+        "xlsb" => return DocumentKind::Xlsb,
+        "ods" => return DocumentKind::Ods,
+        "odt" | "ott" => return DocumentKind::Odt,
+        "odp" => return DocumentKind::Odp,
+        "epub" => return DocumentKind::Epub,
+        "zip" | "jar" | "whl" => return DocumentKind::Zip,
         _ => {}
     }
     // The directory of a package stands at its end.
     let tail = bytes.get(bytes.len().saturating_sub(256 << 10)..).unwrap_or_default();
     if find(tail, b"word/document.xml") {
-        Kind::Docx
+        DocumentKind::Docx
     } else if find(tail, b"ppt/presentation.xml") {
-        Kind::Pptx
+        DocumentKind::Pptx
     } else if find(tail, b"xl/workbook.xml") {
-        Kind::Xlsx
+        DocumentKind::Xlsx
     } else if find(tail, b"xl/workbook.bin") {
-        Kind::Xlsb
+        DocumentKind::Xlsb
     } else {
-        Kind::Zip
+        DocumentKind::Zip
     }
 }
 

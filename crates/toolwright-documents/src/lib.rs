@@ -25,7 +25,7 @@ pub mod render;
 mod text;
 
 pub use assemble::Assembler;
-pub use detect::{Kind, detect};
+pub use detect::{DocumentKind, detect};
 pub use error::{DocumentError, DocumentErrorKind};
 pub use model::{
     Block, Bounds, Content, Document, Figure, HiddenReason, Info, ListItem, OutlineEntry, Page, Stop, Style,
@@ -65,32 +65,34 @@ pub fn read_pages(
         )));
     }
     let kind = options.kind.unwrap_or_else(|| detect(&bytes, options.name.as_deref()));
-    let mut reading = options::Reading::new(options, sink);
+    let mut reading = options::ReadingState::new(options, sink);
     let mut info = match kind {
         #[cfg(feature = "pdf")]
-        Kind::Pdf => pdf::read(bytes, &mut reading),
+        DocumentKind::Pdf => pdf::read(bytes, &mut reading),
         #[cfg(not(feature = "pdf"))]
-        Kind::Pdf => Err(DocumentError::unsupported(format!(
+        DocumentKind::Pdf => Err(DocumentError::unsupported(format!(
             "this build has no PDF reader (feature `pdf`); the file has {} bytes and about {} pages",
             bytes.len(),
             detect::count_pdf_pages(&bytes)
         ))),
-        Kind::Docx => office::docx::read(bytes, &mut reading),
-        Kind::Pptx => office::pptx::read(bytes, &mut reading),
-        Kind::Odt | Kind::Odp => office::odt::read(bytes, &mut reading),
-        Kind::Epub => office::epub::read(bytes, &mut reading),
-        Kind::Xlsx | Kind::Xls | Kind::Xlsb | Kind::Ods => office::sheet::read(bytes, kind, &mut reading),
-        Kind::Html => text::html::read(&bytes, &mut reading),
-        Kind::Markdown => text::markdown::read(&bytes, &mut reading),
-        Kind::Notebook => text::notebook::read(&bytes, &mut reading),
-        Kind::Eml => text::mail::read(&bytes, &mut reading),
-        Kind::Msg => office::msg::read(bytes, &mut reading),
-        Kind::Csv | Kind::Tsv => text::csv::read(&bytes, kind, &mut reading),
-        Kind::JsonLines => text::json_lines::read(&bytes, &mut reading),
-        Kind::Image(format) => text::image::read(bytes, format, &mut reading),
-        Kind::Zip => office::archive::read(bytes, &mut reading),
-        Kind::Text => text::plain::read(&bytes, &mut reading),
-        Kind::Unknown => Err(DocumentError::unsupported(format!(
+        DocumentKind::Docx => office::docx::read(bytes, &mut reading),
+        DocumentKind::Pptx => office::pptx::read(bytes, &mut reading),
+        DocumentKind::Odt | DocumentKind::Odp => office::odt::read(bytes, &mut reading),
+        DocumentKind::Epub => office::epub::read(bytes, &mut reading),
+        DocumentKind::Xlsx | DocumentKind::Xls | DocumentKind::Xlsb | DocumentKind::Ods => {
+            office::sheet::read(bytes, kind, &mut reading)
+        }
+        DocumentKind::Html => text::html::read(&bytes, &mut reading),
+        DocumentKind::Markdown => text::markdown::read(&bytes, &mut reading),
+        DocumentKind::Notebook => text::notebook::read(&bytes, &mut reading),
+        DocumentKind::Eml => text::mail::read(&bytes, &mut reading),
+        DocumentKind::Msg => office::msg::read(bytes, &mut reading),
+        DocumentKind::Csv | DocumentKind::Tsv => text::csv::read(&bytes, kind, &mut reading),
+        DocumentKind::JsonLines => text::json_lines::read(&bytes, &mut reading),
+        DocumentKind::Image(format) => text::image::read(bytes, format, &mut reading),
+        DocumentKind::Zip => office::archive::read(bytes, &mut reading),
+        DocumentKind::Text => text::plain::read(&bytes, &mut reading),
+        DocumentKind::Unknown => Err(DocumentError::unsupported(format!(
             "not a document of a known kind ({} bytes of binary data)",
             bytes.len()
         ))),

@@ -1,4 +1,4 @@
-//! The document model: one shape for every kind of file.
+//! The document model: one shape for each kind of file.
 
 use std::fmt;
 

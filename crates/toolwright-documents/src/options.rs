@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::detect::Kind;
+use crate::detect::DocumentKind;
 use crate::error::DocumentError;
 use crate::model::Page;
 
@@ -16,7 +16,7 @@ pub struct ReadOptions {
     pub name: Option<String>,
     /// The kind, where the caller knows better.
     #[serde(skip)]
-    pub kind: Option<Kind>,
+    pub kind: Option<DocumentKind>,
     /// The pages, slides, sheets, chapters or cells; `None` for all.
     pub pages: Option<PageRange>,
     /// The password of an encrypted file.
@@ -119,7 +119,7 @@ impl Default for ReadLimits {
 }
 
 /// A reading under way: what is left of its bounds, and where its pages go.
-pub(crate) struct Reading<'a> {
+pub(crate) struct ReadingState<'a> {
     pub(crate) options: &'a ReadOptions,
     sink: &'a mut dyn FnMut(Page) -> ControlFlow<()>,
     deadline: Instant,
@@ -132,20 +132,20 @@ pub(crate) struct Reading<'a> {
 
 /// Why a reading ends before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ReadingEnd {
     /// Whoever takes the pages wants no more.
     Enough,
     /// A bound was reached.
     Limit(String),
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ReadingState<'a> {
     pub(crate) fn new(options: &'a ReadOptions, sink: &'a mut dyn FnMut(Page) -> ControlFlow<()>) -> Self {
         let limits = &options.limits;
         // A time that no clock reaches is not a bound.
         let now = Instant::now();
         let deadline = now.checked_add(limits.time).unwrap_or_else(|| now + Duration::from_secs(86_400));
-        Reading {
+        ReadingState {
             options,
             sink,
             deadline,
@@ -214,18 +214,18 @@ impl<'a> Reading<'a> {
     }
 
     /// Hands over a page.
-    pub(crate) fn give(&mut self, mut page: Page) -> Result<(), End> {
+    pub(crate) fn give(&mut self, mut page: Page) -> Result<(), ReadingEnd> {
         if self.is_late() {
-            return Err(End::Limit(self.late()));
+            return Err(ReadingEnd::Limit(self.late()));
         }
         if self.pages_given >= self.options.limits.pages {
-            return Err(End::Limit(format!("{} pages are read at most", self.options.limits.pages)));
+            return Err(ReadingEnd::Limit(format!("{} pages are read at most", self.options.limits.pages)));
         }
         let text: usize = page.blocks.iter().map(|block| text_len(&block.content)).sum();
         match self.text_left.checked_sub(text) {
             Some(left) => self.text_left = left,
             None => {
-                return Err(End::Limit(format!(
+                return Err(ReadingEnd::Limit(format!(
                     "the text is longer than {} characters",
                     self.options.limits.text
                 )));
@@ -247,7 +247,7 @@ impl<'a> Reading<'a> {
         self.pages_given += 1;
         match (self.sink)(page) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(End::Enough),
+            ControlFlow::Break(()) => Err(ReadingEnd::Enough),
         }
     }
 }

@@ -13,12 +13,12 @@ pub(crate) type Symbol = CompactString;
 
 /// An expression. `height` bounds the recursion of everything that walks the tree.
 pub(crate) struct Expr {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ExprForm,
     pub(crate) span: Span,
     pub(crate) height: u16,
 }
 
-pub(crate) enum Kind {
+pub(crate) enum ExprForm {
     Const(Value),
     /// A name as written; `resolve` turns it into `Slot`.
     Name(Symbol),
@@ -39,9 +39,9 @@ pub(crate) enum Kind {
     Attribute(Box<Attribute>),
     Subscript(Box<Subscript>),
     /// `x['key']`, the key hashed beforehand.
-    Item(Box<Item>),
+    Item(Box<DictEntry>),
     Slice(Box<[Option<Expr>; 3]>),
-    Call(Box<Call>),
+    Call(Box<CallExpr>),
     List(Box<[Expr]>),
     Tuple(Box<[Expr]>),
     Set(Box<[Expr]>),
@@ -204,13 +204,13 @@ pub(crate) struct Subscript {
     pub(crate) index: Expr,
 }
 
-pub(crate) struct Item {
+pub(crate) struct DictEntry {
     pub(crate) value: Expr,
     pub(crate) key: Value,
     pub(crate) hash: u64,
 }
 
-pub(crate) struct Call {
+pub(crate) struct CallExpr {
     pub(crate) callee: Expr,
     pub(crate) args: Vec<Argument>,
 }
@@ -240,7 +240,7 @@ pub(crate) struct Comprehension {
 
 /// `for target in iter if ...`.
 pub(crate) struct Clause {
-    pub(crate) target: Target,
+    pub(crate) target: AssignTarget,
     pub(crate) iter: Expr,
     pub(crate) conditions: Vec<Expr>,
     /// Steps one round costs: the nodes of its conditions, and of the element for the last clause.
@@ -249,10 +249,10 @@ pub(crate) struct Clause {
     pub(crate) pure: bool,
 }
 
-pub(crate) enum Target {
+pub(crate) enum AssignTarget {
     Name(Symbol, Span),
     Slot(u32),
-    Tuple(Box<[Target]>, Option<usize>),
+    Tuple(Box<[AssignTarget]>, Option<usize>),
     Item(Box<Subscript>, Span),
 }
 
@@ -297,15 +297,15 @@ pub(crate) struct Stmt {
 
 pub(crate) enum StmtKind {
     Expr(Expr),
-    Assign(Vec<Target>, Expr),
-    Augment(Target, BinaryOp, Expr),
+    Assign(Vec<AssignTarget>, Expr),
+    Augment(AssignTarget, BinaryOp, Expr),
     If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
-    For(Target, Expr, Vec<Stmt>, Vec<Stmt>),
-    Def(Box<Function>, Target),
+    For(AssignTarget, Expr, Vec<Stmt>, Vec<Stmt>),
+    Def(Box<Function>, AssignTarget),
     Return(Option<Expr>),
     Assert(Expr, Option<Expr>),
     Raise(Option<Expr>),
-    Del(Vec<Target>),
+    Del(Vec<AssignTarget>),
     Break,
     Continue,
     Pass,

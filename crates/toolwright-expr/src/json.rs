@@ -92,7 +92,7 @@ impl Value {
     pub fn json_text(&self) -> Result<String, Error> {
         let limits = EvalLimits { depth: MAX_DEPTH, ..EvalLimits::default() };
         let fuel = &mut Fuel::new(&limits);
-        let mut printer = Printer { out: String::new(), style: Style::Strict, level: 0, fuel };
+        let mut printer = Printer { out: String::new(), style: JsonStyle::Strict, level: 0, fuel };
         printer.value(self)?;
         Ok(printer.out)
     }
@@ -311,14 +311,14 @@ fn float_text(number: f64) -> String {
 
 /// JSON text as Python's `json.dumps` writes it, non-ASCII kept; what JSON lacks is written as text.
 pub(crate) fn print(value: &Value, pretty: bool, fuel: &mut Fuel<'_>) -> Result<String, Error> {
-    let style = if pretty { Style::Pretty } else { Style::Python };
+    let style = if pretty { JsonStyle::Pretty } else { JsonStyle::Python };
     let mut printer = Printer { out: String::new(), style, level: 0, fuel };
     printer.value(value)?;
     Ok(printer.out)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum JsonStyle {
     /// As `json.dumps` writes it.
     Python,
     /// The same with each value on a line of its own.
@@ -329,7 +329,7 @@ enum Style {
 
 struct Printer<'p, 'f> {
     out: String,
-    style: Style,
+    style: JsonStyle,
     level: usize,
     fuel: &'p mut Fuel<'f>,
 }
@@ -351,11 +351,11 @@ impl Printer<'_, '_> {
                 let text = crate::repr::repr(value, self.fuel)?;
                 self.push(&text)
             }
-            Value::Float(number) if self.style != Style::Strict => self.push(&float_text(*number)),
+            Value::Float(number) if self.style != JsonStyle::Strict => self.push(&float_text(*number)),
             Value::Str(text) => self.string(text),
             Value::List(list) => self.array(&list.snapshot()),
             Value::Tuple(items) => self.array(items),
-            Value::Set(set) if self.style == Style::Strict => {
+            Value::Set(set) if self.style == JsonStyle::Strict => {
                 self.array(&crate::iter::set_order(&set.snapshot()))
             }
             Value::Dict(dict) => {
@@ -381,7 +381,7 @@ impl Printer<'_, '_> {
 
     /// A value without a JSON type.
     fn as_text(&mut self, value: &Value) -> Result<(), Error> {
-        if self.style == Style::Strict {
+        if self.style == JsonStyle::Strict {
             let json = to_json(value, &mut Rest::Refused, self.fuel)?;
             return self.push(&json.to_string());
         }
@@ -409,7 +409,7 @@ impl Printer<'_, '_> {
         self.level += 1;
         for (index, item) in items.enumerate() {
             if index > 0 {
-                self.push(if self.style == Style::Python { ", " } else { "," })?;
+                self.push(if self.style == JsonStyle::Python { ", " } else { "," })?;
             }
             self.new_line()?;
             print(self, item)?;
@@ -423,15 +423,15 @@ impl Printer<'_, '_> {
 
     fn new_line(&mut self) -> Result<(), Error> {
         match self.style {
-            Style::Pretty => self.push(&format!("\n{}", "  ".repeat(self.level))),
-            Style::Python | Style::Strict => Ok(()),
+            JsonStyle::Pretty => self.push(&format!("\n{}", "  ".repeat(self.level))),
+            JsonStyle::Python | JsonStyle::Strict => Ok(()),
         }
     }
 
     /// The name of a field and what parts it from its value.
     fn name(&mut self, name: &str) -> Result<(), Error> {
         self.string(name)?;
-        self.push(if self.style == Style::Strict { ":" } else { ": " })
+        self.push(if self.style == JsonStyle::Strict { ":" } else { ": " })
     }
 
     fn string(&mut self, text: &str) -> Result<(), Error> {
@@ -469,7 +469,7 @@ impl Printer<'_, '_> {
 /// key keeps its last value.
 pub(crate) fn parse(text: &str, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
     fuel.spend(text.len() as u64 >> 4)?;
-    let mut reader = Reader { text, at: 0, depth: 0, fuel };
+    let mut reader = JsonReader { text, at: 0, depth: 0, fuel };
     reader.blanks();
     let value = reader.value()?;
     reader.blanks();
@@ -479,14 +479,14 @@ pub(crate) fn parse(text: &str, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
     }
 }
 
-struct Reader<'t, 'p, 'f> {
+struct JsonReader<'t, 'p, 'f> {
     text: &'t str,
     at: usize,
     depth: u32,
     fuel: &'p mut Fuel<'f>,
 }
 
-impl<'t> Reader<'t, '_, '_> {
+impl<'t> JsonReader<'t, '_, '_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }

@@ -42,6 +42,6 @@ pub use error::{Error, ErrorKind, LimitKind, Span};
 pub use fuel::EvalLimits;
 pub use host::{HostArgs, HostError, HostFunction, NamedFunction, Nested, Scope, Variables};
 pub use program::{Program, Script, ScriptCall, builtin_names, is_builtin, is_usable_name, reference_tables};
-pub use template::{Piece, Template};
+pub use template::{Template, TemplatePiece};
 pub use types::Type;
 pub use value::{Bytes, Dict, List, Object, Range, Set, Text, Tuple, Value};

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
 
-use crate::ast::{Argument, Body, Code, Kind, SlotKind, Stmt, StmtKind, Target};
+use crate::ast::{Argument, AssignTarget, Body, Code, ExprForm, SlotKind, Stmt, StmtKind};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::EvalLimits;
@@ -77,7 +77,7 @@ impl ScriptCall {
         for argument in arguments {
             let Argument::Keyword(name, value) = argument else { continue };
             named.push(name.to_string());
-            if let Kind::Const(value) = &value.kind
+            if let ExprForm::Const(value) = &value.kind
                 && let Ok(value) = value.to_json()
             {
                 constants.push((name.to_string(), value));
@@ -165,11 +165,11 @@ fn assigned(statements: &[Stmt], slots: &mut Vec<u32>) {
     }
 }
 
-fn assigned_target(target: &Target, slots: &mut Vec<u32>) {
+fn assigned_target(target: &AssignTarget, slots: &mut Vec<u32>) {
     match target {
-        Target::Slot(slot) => slots.push(*slot),
-        Target::Tuple(items, _) => items.iter().for_each(|item| assigned_target(item, slots)),
-        Target::Name(..) | Target::Item(..) => {}
+        AssignTarget::Slot(slot) => slots.push(*slot),
+        AssignTarget::Tuple(items, _) => items.iter().for_each(|item| assigned_target(item, slots)),
+        AssignTarget::Name(..) | AssignTarget::Item(..) => {}
     }
 }
 

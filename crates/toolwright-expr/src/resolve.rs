@@ -8,8 +8,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::ast::{
-    Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Item, Kind, Operand,
-    Operands, ParamKind, SlotInfo, SlotKind, Stmt, StmtKind, Symbol, Target,
+    Argument, AssignTarget, Body, Code, CodeParam, Comprehension, DictEntry, DictItem, Expr, ExprForm, FPart,
+    Function, Operand, Operands, ParamKind, SlotInfo, SlotKind, Stmt, StmtKind, Symbol,
 };
 use crate::error::{Error, ErrorKind, Span};
 use crate::program::ScriptCall;
@@ -18,7 +18,7 @@ use crate::value::Value;
 /// Completes an expression that stands alone.
 pub(crate) fn expression(mut expr: Expr) -> Result<Code, Error> {
     let mut resolver = Resolver::default();
-    resolver.frames.push(Frame::new("<expression>"));
+    resolver.frames.push(FrameLayout::new("<expression>"));
     let info = resolver.expr(&mut expr)?;
     Ok(resolver.finish(Body::Expr(expr), info.cost))
 }
@@ -26,7 +26,7 @@ pub(crate) fn expression(mut expr: Expr) -> Result<Code, Error> {
 /// Completes a script: names it assigns are slots as well, filled from the scope before it starts.
 pub(crate) fn script(mut statements: Vec<Stmt>) -> Result<(Code, Vec<ScriptCall>), Error> {
     let mut resolver = Resolver::default();
-    resolver.frames.push(Frame::new("<script>"));
+    resolver.frames.push(FrameLayout::new("<script>"));
     resolver.script = true;
     resolver.block(&mut statements)?;
     let code = resolver.finish(Body::Block(statements), 1);
@@ -35,20 +35,20 @@ pub(crate) fn script(mut statements: Vec<Stmt>) -> Result<(Code, Vec<ScriptCall>
 
 #[derive(Default)]
 struct Resolver {
-    frames: Vec<Frame>,
+    frames: Vec<FrameLayout>,
     script: bool,
     /// The calls of a script.
     calls: Vec<ScriptCall>,
 }
 
 /// One frame under construction.
-struct Frame {
+struct FrameLayout {
     name: Symbol,
     slots: Vec<SlotInfo>,
     /// Names of the whole frame.
-    names: Names,
+    names: SlotNames,
     /// Loop variables of comprehensions being read, innermost last.
-    blocks: Vec<Names>,
+    blocks: Vec<SlotNames>,
     captures: Vec<(u32, u32)>,
     cells: Vec<u32>,
     /// Blocks of statements around the one being read.
@@ -56,12 +56,12 @@ struct Frame {
     height: u32,
 }
 
-impl Frame {
+impl FrameLayout {
     fn new(name: &str) -> Self {
-        Frame {
+        FrameLayout {
             name: Symbol::new(name),
             slots: Vec::new(),
-            names: Names::default(),
+            names: SlotNames::default(),
             blocks: Vec::new(),
             captures: Vec::new(),
             cells: Vec::new(),
@@ -84,12 +84,12 @@ impl Frame {
 
 /// A few names and their slots, searched in order; many are searched by hash.
 #[derive(Default)]
-struct Names {
+struct SlotNames {
     list: SmallVec<[(Symbol, u32); 2]>,
     index: Option<HashMap<Symbol, u32>>,
 }
 
-impl Names {
+impl SlotNames {
     const FEW: usize = 16;
 
     fn get(&self, name: &str) -> Option<u32> {
@@ -111,30 +111,30 @@ impl Names {
 
 /// What resolving a piece of tree found out about it.
 #[derive(Clone, Copy)]
-struct Info {
+struct TreeInfo {
     cost: u64,
     calls: bool,
 }
 
-impl Info {
-    const LEAF: Info = Info { cost: 1, calls: false };
+impl TreeInfo {
+    const LEAF: TreeInfo = TreeInfo { cost: 1, calls: false };
 
-    fn and(self, other: Info) -> Info {
-        Info { cost: self.cost + other.cost, calls: self.calls || other.calls }
+    fn and(self, other: TreeInfo) -> TreeInfo {
+        TreeInfo { cost: self.cost + other.cost, calls: self.calls || other.calls }
     }
 
-    fn node(self) -> Info {
-        Info { cost: self.cost + 1, calls: self.calls }
+    fn node(self) -> TreeInfo {
+        TreeInfo { cost: self.cost + 1, calls: self.calls }
     }
 
-    fn calling(self) -> Info {
-        Info { cost: self.cost + 2, calls: true }
+    fn calling(self) -> TreeInfo {
+        TreeInfo { cost: self.cost + 2, calls: true }
     }
 }
 
 impl Resolver {
     fn finish(&mut self, body: Body, cost: u64) -> Code {
-        let frame = self.frames.pop().unwrap_or_else(|| Frame::new("<empty>"));
+        let frame = self.frames.pop().unwrap_or_else(|| FrameLayout::new("<empty>"));
         Code {
             body,
             slots: frame.slots,
@@ -147,7 +147,7 @@ impl Resolver {
         }
     }
 
-    fn top(&mut self) -> Option<&mut Frame> {
+    fn top(&mut self) -> Option<&mut FrameLayout> {
         self.frames.last_mut()
     }
 
@@ -194,79 +194,81 @@ impl Resolver {
         }
     }
 
-    fn exprs(&mut self, items: &mut [Expr]) -> Result<Info, Error> {
-        let mut info = Info { cost: 0, calls: false };
+    fn exprs(&mut self, items: &mut [Expr]) -> Result<TreeInfo, Error> {
+        let mut info = TreeInfo { cost: 0, calls: false };
         for item in items {
             info = info.and(self.expr(item)?);
         }
         Ok(info.node())
     }
 
-    fn expr(&mut self, expr: &mut Expr) -> Result<Info, Error> {
+    fn expr(&mut self, expr: &mut Expr) -> Result<TreeInfo, Error> {
         let span = expr.span;
         if let Some(frame) = self.frames.last_mut() {
             frame.height = frame.height.max(frame.nesting * 2 + u32::from(expr.height));
         }
         Ok(match &mut expr.kind {
-            Kind::Const(_) | Kind::Slot(_) => Info::LEAF,
-            Kind::Name(name) => {
+            ExprForm::Const(_) | ExprForm::Slot(_) => TreeInfo::LEAF,
+            ExprForm::Name(name) => {
                 let name = std::mem::take(name);
-                expr.kind = Kind::Slot(self.lookup(&name, span));
-                Info::LEAF
+                expr.kind = ExprForm::Slot(self.lookup(&name, span));
+                TreeInfo::LEAF
             }
-            Kind::Binary(binary) => {
+            ExprForm::Binary(binary) => {
                 let info = self.expr(&mut binary.left)?.and(self.expr(&mut binary.right)?).node();
                 binary.quick = operands(&binary.left, &binary.right);
                 info
             }
-            Kind::Chain(chain) => {
+            ExprForm::Chain(chain) => {
                 let mut info = self.expr(&mut chain.first)?;
                 for (_, operand) in &mut chain.rest {
                     info = info.and(self.expr(operand)?).node();
                 }
                 info
             }
-            Kind::Compare(compare) => {
+            ExprForm::Compare(compare) => {
                 let info = self.expr(&mut compare.left)?.and(self.expr(&mut compare.right)?).node();
                 compare.quick = operands(&compare.left, &compare.right);
                 info
             }
-            Kind::Compares(compares) => {
+            ExprForm::Compares(compares) => {
                 let mut info = self.expr(&mut compares.first)?;
                 for (_, operand) in &mut compares.rest {
                     info = info.and(self.expr(operand)?).node();
                 }
                 info
             }
-            Kind::Not(value) | Kind::Unary(_, value) | Kind::Starred(value) => self.expr(value)?.node(),
-            Kind::And(items) | Kind::Or(items) => self.exprs(items)?,
-            Kind::List(items) | Kind::Tuple(items) | Kind::Set(items) => self.exprs(items)?,
-            Kind::Conditional(conditional) => {
+            ExprForm::Not(value) | ExprForm::Unary(_, value) | ExprForm::Starred(value) => {
+                self.expr(value)?.node()
+            }
+            ExprForm::And(items) | ExprForm::Or(items) => self.exprs(items)?,
+            ExprForm::List(items) | ExprForm::Tuple(items) | ExprForm::Set(items) => self.exprs(items)?,
+            ExprForm::Conditional(conditional) => {
                 let test = self.expr(&mut conditional.test)?;
                 let then = self.expr(&mut conditional.then)?;
                 test.and(then).and(self.expr(&mut conditional.other)?).node()
             }
-            Kind::Attribute(attribute) => self.expr(&mut attribute.value)?.node(),
-            Kind::Item(item) => self.expr(&mut item.value)?.node(),
-            Kind::Subscript(subscript) => {
+            ExprForm::Attribute(attribute) => self.expr(&mut attribute.value)?.node(),
+            ExprForm::Item(item) => self.expr(&mut item.value)?.node(),
+            ExprForm::Subscript(subscript) => {
                 let info = self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).node();
-                if let Kind::Const(key @ Value::Str(text)) = &subscript.index.kind {
+                if let ExprForm::Const(key @ Value::Str(text)) = &subscript.index.kind {
                     let (key, hash) = (key.clone(), crate::value::hash_text(text));
-                    let nothing = Expr { kind: Kind::Const(Value::None), span, height: 1 };
+                    let nothing = Expr { kind: ExprForm::Const(Value::None), span, height: 1 };
                     let value = std::mem::replace(&mut subscript.value, nothing);
-                    expr.kind = Kind::Item(Box::new(Item { value, key, hash }));
+                    expr.kind = ExprForm::Item(Box::new(DictEntry { value, key, hash }));
                 }
                 info
             }
-            Kind::Slice(parts) => {
-                let mut info = Info::LEAF;
+            ExprForm::Slice(parts) => {
+                let mut info = TreeInfo::LEAF;
                 for part in parts.iter_mut().flatten() {
                     info = info.and(self.expr(part)?);
                 }
                 info
             }
-            Kind::Call(call) => {
-                if let (Kind::Name(name), Some(frame)) = (&call.callee.kind, self.frames.get(1))
+            ExprForm::Call(call) => {
+                if let (ExprForm::Name(name), Some(frame)) = (&call.callee.kind, self.frames.get(1))
                     && self.script
                     && *name == frame.name
                 {
@@ -274,7 +276,7 @@ impl Resolver {
                         .at(span)
                         .with_hint("recursion is not part of the language"));
                 }
-                if let (true, Kind::Name(name)) = (self.script, &call.callee.kind) {
+                if let (true, ExprForm::Name(name)) = (self.script, &call.callee.kind) {
                     self.calls.push(ScriptCall::new(name, &call.args, call.callee.span));
                 }
                 let mut info = self.expr(&mut call.callee)?;
@@ -288,8 +290,8 @@ impl Resolver {
                 }
                 info.calling()
             }
-            Kind::Dict(items) => {
-                let mut info = Info::LEAF;
+            ExprForm::Dict(items) => {
+                let mut info = TreeInfo::LEAF;
                 for item in items {
                     info = info.and(match item {
                         DictItem::Pair(key, value) => self.expr(key)?.and(self.expr(value)?),
@@ -298,17 +300,17 @@ impl Resolver {
                 }
                 info
             }
-            Kind::ListComp(comprehension) | Kind::SetComp(comprehension) | Kind::DictComp(comprehension) => {
-                self.comprehension(comprehension)?
-            }
-            Kind::Generator(comprehension) => self.generator(comprehension)?,
-            Kind::Lambda(function) => self.function(function)?,
-            Kind::FString(parts) => self.fstring(parts)?,
+            ExprForm::ListComp(comprehension)
+            | ExprForm::SetComp(comprehension)
+            | ExprForm::DictComp(comprehension) => self.comprehension(comprehension)?,
+            ExprForm::Generator(comprehension) => self.generator(comprehension)?,
+            ExprForm::Lambda(function) => self.function(function)?,
+            ExprForm::FString(parts) => self.fstring(parts)?,
         })
     }
 
-    fn fstring(&mut self, parts: &mut [FPart]) -> Result<Info, Error> {
-        let mut info = Info::LEAF;
+    fn fstring(&mut self, parts: &mut [FPart]) -> Result<TreeInfo, Error> {
+        let mut info = TreeInfo::LEAF;
         for part in parts {
             info = info.node();
             if let FPart::Field(field) = part {
@@ -318,10 +320,10 @@ impl Resolver {
         Ok(info)
     }
 
-    fn comprehension(&mut self, comprehension: &mut Comprehension) -> Result<Info, Error> {
+    fn comprehension(&mut self, comprehension: &mut Comprehension) -> Result<TreeInfo, Error> {
         let outer = match comprehension.clauses.first_mut() {
             Some(clause) => self.expr(&mut clause.iter)?,
-            None => Info::LEAF,
+            None => TreeInfo::LEAF,
         };
         let first_slot = self.top().map_or(0, |frame| frame.slots.len());
         let info = self.loops(comprehension)?;
@@ -337,19 +339,20 @@ impl Resolver {
             frame.cells = rest;
             comprehension.cells = own;
         }
-        Ok(outer.and(Info { cost: 1, calls: info.calls }))
+        Ok(outer.and(TreeInfo { cost: 1, calls: info.calls }))
     }
 
     /// Clauses and element, the first iterable left out: it belongs to the frame around.
-    fn loops(&mut self, comprehension: &mut Comprehension) -> Result<Info, Error> {
+    fn loops(&mut self, comprehension: &mut Comprehension) -> Result<TreeInfo, Error> {
         if let Some(frame) = self.top() {
-            frame.blocks.push(Names::default());
+            frame.blocks.push(SlotNames::default());
         }
-        let mut heads: SmallVec<[(Info, Info); 2]> = SmallVec::new();
+        let mut heads: SmallVec<[(TreeInfo, TreeInfo); 2]> = SmallVec::new();
         for (index, clause) in comprehension.clauses.iter_mut().enumerate() {
-            let iter = if index > 0 { self.expr(&mut clause.iter)? } else { Info { cost: 0, calls: false } };
+            let iter =
+                if index > 0 { self.expr(&mut clause.iter)? } else { TreeInfo { cost: 0, calls: false } };
             self.bind_loop(&mut clause.target)?;
-            let mut conditions = Info { cost: 1, calls: false };
+            let mut conditions = TreeInfo { cost: 1, calls: false };
             for condition in &mut clause.conditions {
                 conditions = conditions.and(self.expr(condition)?);
             }
@@ -368,14 +371,14 @@ impl Resolver {
         for (clause, (iter, conditions)) in comprehension.clauses.iter_mut().zip(heads).rev() {
             clause.cost = conditions.cost + inner.cost;
             clause.pure = !(conditions.calls || inner.calls);
-            inner = Info { cost: iter.cost + 1, calls: conditions.calls || inner.calls || iter.calls };
+            inner = TreeInfo { cost: iter.cost + 1, calls: conditions.calls || inner.calls || iter.calls };
         }
         Ok(inner)
     }
 
-    fn bind_loop(&mut self, target: &mut Target) -> Result<(), Error> {
+    fn bind_loop(&mut self, target: &mut AssignTarget) -> Result<(), Error> {
         match target {
-            Target::Name(name, _) => {
+            AssignTarget::Name(name, _) => {
                 let name = std::mem::take(name);
                 let Some(frame) = self.top() else { return Ok(()) };
                 let known = frame.blocks.last().and_then(|block| block.get(&name));
@@ -383,24 +386,24 @@ impl Resolver {
                 if let Some(block) = frame.blocks.last_mut() {
                     block.insert(name, slot);
                 }
-                *target = Target::Slot(slot);
+                *target = AssignTarget::Slot(slot);
                 Ok(())
             }
-            Target::Tuple(items, _) => items.iter_mut().try_for_each(|item| self.bind_loop(item)),
-            Target::Slot(_) | Target::Item(..) => Ok(()),
+            AssignTarget::Tuple(items, _) => items.iter_mut().try_for_each(|item| self.bind_loop(item)),
+            AssignTarget::Slot(_) | AssignTarget::Item(..) => Ok(()),
         }
     }
 
-    fn generator(&mut self, comprehension: &mut Box<Comprehension>) -> Result<Info, Error> {
-        let mut info = Info::LEAF;
+    fn generator(&mut self, comprehension: &mut Box<Comprehension>) -> Result<TreeInfo, Error> {
+        let mut info = TreeInfo::LEAF;
         if let Some(clause) = comprehension.clauses.first_mut() {
             info = self.expr(&mut clause.iter)?;
         }
-        self.frames.push(Frame::new("<genexpr>"));
+        self.frames.push(FrameLayout::new("<genexpr>"));
         let body = self.loops(comprehension)?;
         let span = comprehension.element.span;
         let empty = Comprehension {
-            element: Expr { kind: Kind::Const(Value::None), span, height: 1 },
+            element: Expr { kind: ExprForm::Const(Value::None), span, height: 1 },
             value: None,
             clauses: Vec::new(),
             cells: Vec::new(),
@@ -409,7 +412,7 @@ impl Resolver {
         let mut inner = std::mem::replace(&mut **comprehension, empty);
         // The evaluator reads the first iterable from the frame around, so it stays in the outer node.
         if let Some(clause) = inner.clauses.first_mut() {
-            let placeholder = Expr { kind: Kind::Const(Value::None), span, height: 1 };
+            let placeholder = Expr { kind: ExprForm::Const(Value::None), span, height: 1 };
             comprehension.element = std::mem::replace(&mut clause.iter, placeholder);
         }
         let code = self.finish(Body::Generator(Box::new(inner)), body.cost);
@@ -417,14 +420,14 @@ impl Resolver {
         Ok(info.calling())
     }
 
-    fn function(&mut self, function: &mut Function) -> Result<Info, Error> {
-        let mut info = Info::LEAF;
+    fn function(&mut self, function: &mut Function) -> Result<TreeInfo, Error> {
+        let mut info = TreeInfo::LEAF;
         for param in &mut function.params {
             if let Some(default) = &mut param.default {
                 info = info.and(self.expr(default)?);
             }
         }
-        let mut frame = Frame::new(&function.name);
+        let mut frame = FrameLayout::new(&function.name);
         let mut params = Vec::new();
         for param in &function.params {
             let slot = frame.slot(&param.name, SlotKind::Local);
@@ -472,17 +475,17 @@ impl Resolver {
         }
     }
 
-    fn declare_target(&mut self, target: &Target) {
+    fn declare_target(&mut self, target: &AssignTarget) {
         match target {
-            Target::Name(name, _) => {
+            AssignTarget::Name(name, _) => {
                 let Some(frame) = self.top() else { return };
                 if frame.names.get(name).is_none() {
                     let slot = frame.slot(name, SlotKind::Local);
                     frame.names.insert(name.clone(), slot);
                 }
             }
-            Target::Tuple(items, _) => items.iter().for_each(|item| self.declare_target(item)),
-            Target::Slot(_) | Target::Item(..) => {}
+            AssignTarget::Tuple(items, _) => items.iter().for_each(|item| self.declare_target(item)),
+            AssignTarget::Slot(_) | AssignTarget::Item(..) => {}
         }
     }
 
@@ -548,22 +551,22 @@ impl Resolver {
         Ok(())
     }
 
-    fn target(&mut self, target: &mut Target) -> Result<u64, Error> {
+    fn target(&mut self, target: &mut AssignTarget) -> Result<u64, Error> {
         Ok(match target {
-            Target::Name(name, span) => {
+            AssignTarget::Name(name, span) => {
                 let (name, span) = (std::mem::take(name), *span);
-                *target = Target::Slot(self.lookup(&name, span));
+                *target = AssignTarget::Slot(self.lookup(&name, span));
                 1
             }
-            Target::Slot(_) => 1,
-            Target::Tuple(items, _) => {
+            AssignTarget::Slot(_) => 1,
+            AssignTarget::Tuple(items, _) => {
                 let mut cost = 1;
                 for item in items {
                     cost += self.target(item)?;
                 }
                 cost
             }
-            Target::Item(subscript, _) => {
+            AssignTarget::Item(subscript, _) => {
                 self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).cost
             }
         })
@@ -577,10 +580,10 @@ fn operands(left: &Expr, right: &Expr) -> Option<Operands> {
 
 fn operand(expr: &Expr) -> Option<Operand> {
     match &expr.kind {
-        Kind::Slot(slot) => Some(Operand::Slot(*slot)),
-        Kind::Const(Value::Int(number)) => Some(Operand::Int(*number)),
-        Kind::Const(Value::Float(number)) => Some(Operand::Float(*number)),
-        Kind::Binary(binary) if binary.quick.is_some() && expr.height <= 4 => Some(Operand::Inner),
+        ExprForm::Slot(slot) => Some(Operand::Slot(*slot)),
+        ExprForm::Const(Value::Int(number)) => Some(Operand::Int(*number)),
+        ExprForm::Const(Value::Float(number)) => Some(Operand::Float(*number)),
+        ExprForm::Binary(binary) if binary.quick.is_some() && expr.height <= 4 => Some(Operand::Inner),
         _ => None,
     }
 }

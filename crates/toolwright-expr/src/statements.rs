@@ -1,7 +1,7 @@
-//! Statements of scripts: the parser for everything that is not an expression. Loops without bound, classes,
+//! Statements of scripts: the parser of all syntax that is not an expression. Loops without bound, classes,
 //! imports and exceptions handlers are refused here, with the reason.
 
-use crate::ast::{BinaryOp, Body, Expr, Function, Kind, Stmt, StmtKind, Symbol, Target};
+use crate::ast::{AssignTarget, BinaryOp, Body, Expr, ExprForm, Function, Stmt, StmtKind, Symbol};
 use crate::error::{Error, ErrorKind, Span};
 use crate::lexer::Tok;
 use crate::parser::Parser;
@@ -92,7 +92,7 @@ impl Parser<'_> {
                     self.advance()?;
                     let targets = self.expression_list()?;
                     return match self.assignable(targets)? {
-                        Target::Tuple(items, None) => Ok(StmtKind::Del(items.into_vec())),
+                        AssignTarget::Tuple(items, None) => Ok(StmtKind::Del(items.into_vec())),
                         single => Ok(StmtKind::Del(vec![single])),
                     };
                 }
@@ -125,7 +125,7 @@ impl Parser<'_> {
         {
             self.advance()?;
             let target = self.assignable(expr)?;
-            if let Target::Item(_, span) = target {
+            if let AssignTarget::Item(_, span) = target {
                 return Err(Error::new(
                     ErrorKind::Forbidden,
                     "an item cannot be changed with an operator and `=`",
@@ -133,7 +133,7 @@ impl Parser<'_> {
                 .at(span)
                 .with_hint("write it out: x[i] = x[i] + 1"));
             }
-            if matches!(target, Target::Tuple(..)) {
+            if matches!(target, AssignTarget::Tuple(..)) {
                 return Err(Error::syntax(
                     "a tuple cannot be changed with an operator and `=`",
                     self.token.span,
@@ -141,7 +141,7 @@ impl Parser<'_> {
             }
             return Ok(StmtKind::Augment(target, op, self.expression_list()?));
         }
-        if self.at(":") && matches!(expr.kind, Kind::Name(_)) {
+        if self.at(":") && matches!(expr.kind, ExprForm::Name(_)) {
             return Err(Error::new(ErrorKind::Forbidden, "variables have no annotations")
                 .at(self.token.span)
                 .with_hint("write it without the type: x = 1"));
@@ -161,17 +161,17 @@ impl Parser<'_> {
         self.expression_list()
     }
 
-    fn assignable(&self, expr: Expr) -> Result<Target, Error> {
+    fn assignable(&self, expr: Expr) -> Result<AssignTarget, Error> {
         let span = expr.span;
         match expr.kind {
-            Kind::Name(name) => self.assignable_name(name, span),
-            Kind::Subscript(subscript) => Ok(Target::Item(subscript, span)),
-            Kind::Tuple(items) | Kind::List(items) => {
+            ExprForm::Name(name) => self.assignable_name(name, span),
+            ExprForm::Subscript(subscript) => Ok(AssignTarget::Item(subscript, span)),
+            ExprForm::Tuple(items) | ExprForm::List(items) => {
                 let mut star = None;
                 let mut targets = Vec::with_capacity(items.len());
                 for (index, item) in items.into_vec().into_iter().enumerate() {
                     let item = match item.kind {
-                        Kind::Starred(inner) => {
+                        ExprForm::Starred(inner) => {
                             if star.replace(index).is_some() {
                                 return Err(Error::syntax(
                                     "multiple starred expressions in assignment",
@@ -184,23 +184,23 @@ impl Parser<'_> {
                     };
                     targets.push(self.assignable(item)?);
                 }
-                Ok(Target::Tuple(targets.into(), star))
+                Ok(AssignTarget::Tuple(targets.into(), star))
             }
-            Kind::Attribute(_) => Err(Error::new(ErrorKind::Forbidden, "attributes cannot be assigned")
+            ExprForm::Attribute(_) => Err(Error::new(ErrorKind::Forbidden, "attributes cannot be assigned")
                 .at(span)
                 .with_hint("assign a dict item instead: x['name'] = value")),
             _ => Err(Error::syntax("cannot assign to this expression", span)),
         }
     }
 
-    fn assignable_name(&self, name: Symbol, span: Span) -> Result<Target, Error> {
+    fn assignable_name(&self, name: Symbol, span: Span) -> Result<AssignTarget, Error> {
         if name.starts_with('_') && &*name != "_" {
             return Err(Error::new(ErrorKind::Forbidden, format!("\"{name}\" is not a usable name")).at(span));
         }
         if matches!(&*name, "print" | "printed") {
             return Err(Error::new(ErrorKind::Forbidden, format!("\"{name}\" is a reserved name")).at(span));
         }
-        Ok(Target::Name(name, span))
+        Ok(AssignTarget::Name(name, span))
     }
 
     fn if_statement(&mut self) -> Result<StmtKind, Error> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
-use crate::ast::{Body, Code, Expr, Kind as ExprKind, Symbol};
+use crate::ast::{Body, Code, Expr, ExprForm as ExprKind, Symbol};
 use crate::error::{Error, Span};
 use crate::eval::{Eval, alone};
 use crate::fuel::{EvalLimits, Fuel};
@@ -19,20 +19,20 @@ use crate::value::{Value, hash_text};
 /// A compiled template.
 #[derive(Clone)]
 pub struct Template {
-    kind: Kind,
+    kind: TemplateForm,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum TemplateForm {
     /// No code: the text, with escapes undone.
     Static(Value),
     /// Exactly one expression and nothing else.
-    Single(Part),
-    Mixed(Vec<Part>),
+    Single(TemplatePart),
+    Mixed(Vec<TemplatePart>),
 }
 
 #[derive(Clone)]
-enum Part {
+enum TemplatePart {
     Text(CompactString),
     /// Code that only names a variable, by far the most frequent: it is read and evaluated without a tree.
     Variable(Variable),
@@ -63,7 +63,7 @@ impl Template {
             errors.push(error);
             Ok(())
         });
-        let nothing = Template { kind: Kind::Static(Value::str("")) };
+        let nothing = Template { kind: TemplateForm::Static(Value::str("")) };
         (read.unwrap_or(nothing), errors)
     }
 
@@ -90,22 +90,22 @@ impl Template {
                 }
             };
             if parts.is_empty() && literal.is_empty() && end == text.len() {
-                return Ok(Template { kind: Kind::Single(code) });
+                return Ok(Template { kind: TemplateForm::Single(code) });
             }
             if !literal.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
             }
             parts.push(code);
             at = end;
         }
         literal.push_str(text.get(at..).unwrap_or_default());
         if parts.is_empty() {
-            return Ok(Template { kind: Kind::Static(Value::str(literal)) });
+            return Ok(Template { kind: TemplateForm::Static(Value::str(literal)) });
         }
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
-        Ok(Template { kind: Kind::Mixed(parts) })
+        Ok(Template { kind: TemplateForm::Mixed(parts) })
     }
 
     /// Evaluates the template with the variables of `scope`.
@@ -114,13 +114,13 @@ impl Template {
     /// When code in it fails or a limit is reached; the limits hold for the template as a whole.
     pub fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
         match &self.kind {
-            Kind::Static(text) => Ok(text.clone()),
-            Kind::Single(Part::Text(text)) => Ok(Value::str(text.clone())),
-            Kind::Single(Part::Variable(variable)) => match variable.value(scope) {
+            TemplateForm::Static(text) => Ok(text.clone()),
+            TemplateForm::Single(TemplatePart::Text(text)) => Ok(Value::str(text.clone())),
+            TemplateForm::Single(TemplatePart::Variable(variable)) => match variable.value(scope) {
                 Some(value) => Ok(value),
                 None => variable.evaluate(scope, limits),
             },
-            Kind::Single(Part::Code(code)) => {
+            TemplateForm::Single(TemplatePart::Code(code)) => {
                 if let Some(value) = alone(code, scope, limits) {
                     return Ok(value);
                 }
@@ -129,34 +129,34 @@ impl Template {
                 check_output(&eval, &value)?;
                 Ok(value)
             }
-            Kind::Mixed(parts) => mixed(parts, scope, limits),
+            TemplateForm::Mixed(parts) => mixed(parts, scope, limits),
         }
     }
 
     /// Whether the template holds no code, so that its value never changes.
     pub fn is_static(&self) -> bool {
-        matches!(self.kind, Kind::Static(_))
+        matches!(self.kind, TemplateForm::Static(_))
     }
 
     /// The value of a template without code.
     pub fn static_value(&self) -> Option<&Value> {
         match &self.kind {
-            Kind::Static(text) => Some(text),
-            Kind::Single(_) | Kind::Mixed(_) => None,
+            TemplateForm::Static(text) => Some(text),
+            TemplateForm::Single(_) | TemplateForm::Mixed(_) => None,
         }
     }
 
     /// Whether the value is true, when it is so whatever the variables hold: `False and x` never is.
     pub fn truth(&self) -> Option<bool> {
         match &self.kind {
-            Kind::Static(text) => Some(!matches!(text, Value::Str(text) if text.is_empty())),
-            Kind::Single(Part::Code(code)) => match &code.body {
+            TemplateForm::Static(text) => Some(!matches!(text, Value::Str(text) if text.is_empty())),
+            TemplateForm::Single(TemplatePart::Code(code)) => match &code.body {
                 Body::Expr(expr) => truth(expr),
                 _ => None,
             },
-            Kind::Single(_) => None,
-            Kind::Mixed(parts) => {
-                let text = |part: &Part| matches!(part, Part::Text(text) if !text.is_empty());
+            TemplateForm::Single(_) => None,
+            TemplateForm::Mixed(parts) => {
+                let text = |part: &TemplatePart| matches!(part, TemplatePart::Text(text) if !text.is_empty());
                 parts.iter().any(text).then_some(true)
             }
         }
@@ -172,38 +172,38 @@ impl Template {
         let mut names = Vec::new();
         for part in self.parts() {
             match part {
-                Part::Text(_) => {}
-                Part::Variable(variable) => names.push((variable.name.as_str(), variable.span())),
-                Part::Code(code) => names.extend(places(code)),
+                TemplatePart::Text(_) => {}
+                TemplatePart::Variable(variable) => names.push((variable.name.as_str(), variable.span())),
+                TemplatePart::Code(code) => names.extend(places(code)),
             }
         }
         names
     }
 
     /// The pieces, in their order, when there is code among them.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+    pub fn pieces(&self) -> impl Iterator<Item = TemplatePiece<'_>> {
         self.parts().iter().map(|part| match part {
-            Part::Text(text) => Piece::Text(text),
-            Part::Variable(variable) => Piece::Code(variable.span()),
-            Part::Code(code) => match &code.body {
-                Body::Expr(expr) => Piece::Code(expr.span),
-                _ => Piece::Code(Span::default()),
+            TemplatePart::Text(text) => TemplatePiece::Text(text),
+            TemplatePart::Variable(variable) => TemplatePiece::Code(variable.span()),
+            TemplatePart::Code(code) => match &code.body {
+                Body::Expr(expr) => TemplatePiece::Code(expr.span),
+                _ => TemplatePiece::Code(Span::default()),
             },
         })
     }
 
-    fn parts(&self) -> &[Part] {
+    fn parts(&self) -> &[TemplatePart] {
         match &self.kind {
-            Kind::Static(_) => &[],
-            Kind::Single(part) => std::slice::from_ref(part),
-            Kind::Mixed(parts) => parts,
+            TemplateForm::Static(_) => &[],
+            TemplateForm::Single(part) => std::slice::from_ref(part),
+            TemplateForm::Mixed(parts) => parts,
         }
     }
 }
 
 /// A piece of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'t> {
+pub enum TemplatePiece<'t> {
     /// Text as it is, with escapes undone.
     Text(&'t str),
     /// An expression: where it stands in the template, without `${` and `}`.
@@ -233,26 +233,26 @@ impl Variable {
 /// What an expression is likely to need in the text; a guess that saves growing the text step by step.
 const ROOM: usize = 8;
 
-fn mixed(parts: &[Part], scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
+fn mixed(parts: &[TemplatePart], scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, Error> {
     let mut fuel = Fuel::new(limits);
     let room: usize =
-        parts.iter().map(|part| if let Part::Text(text) = part { text.len() } else { ROOM }).sum();
+        parts.iter().map(|part| if let TemplatePart::Text(text) = part { text.len() } else { ROOM }).sum();
     fuel.allocate(room)?;
     let mut out = CompactString::with_capacity(room);
     for part in parts {
         let value = match part {
-            Part::Text(text) => {
+            TemplatePart::Text(text) => {
                 out.push_str(text);
                 continue;
             }
-            Part::Variable(variable) => {
+            TemplatePart::Variable(variable) => {
                 fuel.spend(1)?;
                 match variable.value(scope) {
                     Some(value) => value,
                     None => variable.evaluate(scope, limits)?,
                 }
             }
-            Part::Code(code) => {
+            TemplatePart::Code(code) => {
                 let mut eval = Eval::with_fuel(code, scope, fuel);
                 let value = run(&mut eval, code)?;
                 fuel = eval.fuel;
@@ -290,7 +290,7 @@ fn find_code(text: &str, from: usize) -> Option<usize> {
 }
 
 /// Compiles the code whose `${` is at byte `start`; also gives the byte after its `}`.
-fn embedded(text: &str, start: usize) -> Result<(Part, usize), Error> {
+fn embedded(text: &str, start: usize) -> Result<(TemplatePart, usize), Error> {
     if let Some(found) = bare_variable(text, start + 2) {
         return Ok(found);
     }
@@ -299,12 +299,12 @@ fn embedded(text: &str, start: usize) -> Result<(Part, usize), Error> {
     let parsed =
         attempt(Dialect::Embedded).or_else(|first| attempt(Dialect::EmbeddedLines).map_err(|_| first));
     let (expr, end) = parsed.map_err(|error| error.at(Span::new(start, start + 2)))?;
-    Ok((Part::Code(Arc::new(resolve::expression(expr)?)), end))
+    Ok((TemplatePart::Code(Arc::new(resolve::expression(expr)?)), end))
 }
 
 /// Code that is one plain name and a closing brace, blanks around it allowed. Anything else is for the
 /// parser.
-fn bare_variable(text: &str, from: usize) -> Option<(Part, usize)> {
+fn bare_variable(text: &str, from: usize) -> Option<(TemplatePart, usize)> {
     let bytes = text.as_bytes();
     let skip = |at: usize, is: fn(&u8) -> bool| {
         at + bytes.get(at..).unwrap_or_default().iter().take_while(|byte| is(byte)).count()
@@ -321,7 +321,7 @@ fn bare_variable(text: &str, from: usize) -> Option<(Part, usize)> {
         && !is_word(name);
     let variable =
         Variable { name: Symbol::new(name), hash: hash_text(name), start: u32::try_from(start).ok()? };
-    plain.then_some((Part::Variable(variable), close + 1))
+    plain.then_some((TemplatePart::Variable(variable), close + 1))
 }
 
 /// An escaped block runs to the brace that balances it, or to the end.
@@ -426,8 +426,8 @@ mod tests {
             assert!(name == wanted && (at as usize).abs_diff(start) <= 1, "{name} at {at}, not {start}");
         }
         let pieces = template.pieces().filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text),
-            Piece::Code(_) => None,
+            TemplatePiece::Text(text) => Some(text),
+            TemplatePiece::Code(_) => None,
         });
         assert_eq!(pieces.collect::<Vec<_>>(), ["a ", " ", " ", " "]);
     }

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use toolwright_core::Secret;
 use toolwright_expr::Value;
 
-use crate::diag::{LoadError, Place, Problems};
+use crate::diag::{FileSpan, LoadError, Problems};
 use crate::env::{self, Variable};
 use crate::exec::Globals;
 use crate::host::{Host, Server};
@@ -33,7 +33,7 @@ pub struct BoundFile {
     pub(crate) servers: IndexMap<String, Server>,
     /// What the file's names for models stand for.
     pub(crate) models: IndexMap<String, String>,
-    pub(crate) unread: Vec<(&'static str, Place)>,
+    pub(crate) unread: Vec<(&'static str, FileSpan)>,
 }
 
 impl SourceFile {

@@ -4,11 +4,12 @@
 //! a picture, its bytes are `base64`, its address is `url`. What llm-workers does not have keeps our names.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::{Content, Media, MediaSource, ToolOutput};
 use toolwright_expr::Value;
+use toolwright_util::lock;
 
 /// What a flow sees of a tool's output.
 pub(crate) fn value_of(output: &ToolOutput) -> Value {
@@ -170,10 +171,10 @@ const MAX_CALLS: usize = 256;
 /// them, and they travel along when the flow returns the value as it came. A number or a truth value is like
 /// any other that is equal to it, so it is the one that came only when nothing was done after the call.
 #[derive(Default)]
-pub(crate) struct Beside(OnceLock<Arc<Mutex<Kept>>>);
+pub(crate) struct Beside(OnceLock<Arc<Mutex<StoredBlocks>>>);
 
 #[derive(Default)]
-struct Kept {
+struct StoredBlocks {
     calls: VecDeque<Pictured>,
     bytes: usize,
     left_out: usize,
@@ -203,11 +204,11 @@ impl Pictured {
 
 /// Where one flow keeps them; for a script, which outlives the borrow of its flow.
 #[derive(Clone)]
-pub(crate) struct Keeper(Arc<Mutex<Kept>>);
+pub(crate) struct BlockStore(Arc<Mutex<StoredBlocks>>);
 
 impl Beside {
-    pub(crate) fn keeper(&self) -> Keeper {
-        Keeper(self.0.get_or_init(Arc::default).clone())
+    pub(crate) fn keeper(&self) -> BlockStore {
+        BlockStore(self.0.get_or_init(Arc::default).clone())
     }
 
     /// Keeps what is beside the value of an output, if anything is. `left` is how many statements the flow
@@ -221,8 +222,7 @@ impl Beside {
 
     /// The output of a flow that returns this value, which is this document, and has so many statements left.
     pub(crate) fn output(&self, value: &Value, json: Json, left: u64) -> ToolOutput {
-        let beside =
-            self.0.get().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner).of(value, left));
+        let beside = self.0.get().map(|kept| lock(kept).of(value, left));
         match beside {
             Some(beside) if !beside.is_empty() => {
                 let mut output = ToolOutput::json(json.clone()).with_structured(json);
@@ -234,7 +234,7 @@ impl Beside {
     }
 }
 
-impl Keeper {
+impl BlockStore {
     pub(crate) fn keep(&self, value: &Value, output: &mut ToolOutput, left: Option<u64>) {
         if output.structured.is_none() {
             return;
@@ -242,12 +242,12 @@ impl Keeper {
         let blocks: Vec<Content> = output.content.extract_if(.., |block| is_more(block)).collect();
         if !blocks.is_empty() {
             let pictured = Pictured { value: value.clone(), blocks, left };
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).add(pictured);
+            lock(&self.0).add(pictured);
         }
     }
 }
 
-impl Kept {
+impl StoredBlocks {
     fn add(&mut self, pictured: Pictured) {
         self.bytes += size(&pictured.blocks);
         self.calls.push_back(pictured);

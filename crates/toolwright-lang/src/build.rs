@@ -14,21 +14,21 @@ use toolwright_core::schema::Schema;
 use toolwright_core::{Annotations, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
-use crate::absent::Absent;
-use crate::diag::{Place, Problems, Severity};
-use crate::exact::exact;
+use crate::diag::{FileSpan, Problems, Severity};
 use crate::exec::{FlowLimits, Globals};
 use crate::file;
 use crate::flow::FlowTool;
 use crate::hint::Hint;
 use crate::host::{Host, ServerState, ServerTools};
 use crate::input::{self, Input, Type};
-use crate::live::Live;
+use crate::missing_tools::Absent;
 use crate::sections::seconds;
+use crate::server_imports::ServerImport;
 use crate::shape::{self, Shape};
 use crate::step::call::{Callee, Param};
-use crate::step::{Body, Step};
-use crate::template::{self, Document, Snippet};
+use crate::step::{Body, StatementKind};
+use crate::strict_arguments::exact;
+use crate::template::{self, Snippet, TemplateTree};
 use crate::yaml::{self, Data, Node};
 
 /// Tools by name, in the order they were made.
@@ -61,7 +61,7 @@ pub(crate) struct FlowInfo {
 }
 
 /// Builds the tools of one file.
-pub(crate) struct Builder<'b> {
+pub(crate) struct FileBuilder<'b> {
     pub(crate) problems: &'b mut Problems,
     pub(crate) host: &'b Host,
     /// The names of the file's MCP servers.
@@ -84,18 +84,18 @@ pub(crate) struct Builder<'b> {
     /// Prefixes of tools whose servers were not asked for them.
     pub(crate) unasked: Vec<String>,
     /// Servers that the file imports from and whose tools are unknown.
-    pub(crate) unknown: Vec<(String, Place)>,
+    pub(crate) unknown: Vec<(String, FileSpan)>,
     /// Tools that the file would have.
     pub(crate) absent: Vec<Absent>,
     /// The names of all tools that were made, in whatever part of the file.
     pub(crate) made: HashSet<Arc<str>>,
     /// What the file takes in from servers.
-    pub(crate) live: Vec<Live>,
-    /// Names of tools that could not be made: whoever calls them is not told that they do not exist.
+    pub(crate) live: Vec<ServerImport>,
+    /// Names of tools that could not be built; a call of one is not reported as an unknown tool.
     pub(crate) broken: Vec<String>,
 }
 
-impl<'b> Builder<'b> {
+impl<'b> FileBuilder<'b> {
     pub(crate) fn new(
         problems: &'b mut Problems,
         host: &'b Host,
@@ -103,7 +103,7 @@ impl<'b> Builder<'b> {
         models: &'b IndexMap<String, String>,
         globals: Arc<Globals>,
     ) -> Self {
-        Builder {
+        FileBuilder {
             problems,
             host,
             servers,
@@ -136,7 +136,7 @@ impl<'b> Builder<'b> {
     ) {
         let names = nodes.iter().filter_map(|node| node.get("name").and_then(Node::text).cloned());
         self.coming.extend(names);
-        let mut seen: HashMap<Arc<str>, Place> = HashMap::new();
+        let mut seen: HashMap<Arc<str>, FileSpan> = HashMap::new();
         for node in nodes {
             if let Some(named) = node.get("name")
                 && let Some(name) = named.text()
@@ -150,7 +150,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn two_tools(&mut self, name: &str, place: Place, first: Place, scope: &str) {
+    fn two_tools(&mut self, name: &str, place: FileSpan, first: FileSpan, scope: &str) {
         let first = self.problems.sources.locate(first);
         self.problems.error_hint(
             place,
@@ -340,7 +340,7 @@ impl<'b> Builder<'b> {
         match Schema::compile_any(&schema) {
             Ok(compiled) => Some((schema, compiled)),
             Err(error) => {
-                self.problems.error(node.place, format!("`output` is no usable JSON Schema: {error}"));
+                self.problems.error(node.place, format!("`output` is not a usable JSON Schema: {error}"));
                 None
             }
         }
@@ -367,7 +367,7 @@ impl<'b> Builder<'b> {
             let source = self.problems.sources.text(snippet.place.file);
             let (start, end) = (at.start as usize, at.end as usize);
             let place = yaml::within(source, snippet.place, &snippet.source, start, end);
-            let message = format!("`ui_hint` sees the parameters only, and `{name}` is none");
+            let message = format!("`ui_hint` sees the parameters only, and `{name}` is not a parameter");
             let near = nearest(name, inputs.iter().map(|input| &*input.name));
             let hint = near.map(|near| format!("did you mean `{near}`?"));
             self.problems.add(Severity::Warning, place, message, hint);
@@ -392,7 +392,7 @@ impl<'b> Builder<'b> {
         tool: Arc<dyn Tool>,
         takes: Vec<Arc<str>>,
         gives_blocks: bool,
-        place: Place,
+        place: FileSpan,
         into: &mut Tools,
         scope: &str,
     ) {
@@ -431,8 +431,8 @@ fn takes(body: &Body, inputs: &[Input]) -> Vec<Arc<str>> {
                 found.extend(snippet.template.references().into_iter().map(Arc::from));
             });
             match &statement.step {
-                Step::Call(call) => found.extend(call.callee.takes.iter().cloned()),
-                Step::Script(script) => {
+                StatementKind::Call(call) => found.extend(call.callee.takes.iter().cloned()),
+                StatementKind::Script(script) => {
                     found.extend(script.script.references().map(Arc::from));
                     found.extend(script.tools.iter().flat_map(|tool| tool.takes.iter().cloned()));
                 }
@@ -514,7 +514,7 @@ pub(crate) fn params(problems: &mut Problems, node: &Node) -> Vec<Param> {
     let compiled = entries.iter().map(|(key, value)| Param {
         name: key.key_text().into(),
         named: key.place,
-        value: Document::compile(problems, value),
+        value: TemplateTree::compile(problems, value),
         place: value.place,
     });
     compiled.collect()

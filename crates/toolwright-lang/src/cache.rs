@@ -4,7 +4,7 @@ use md5::{Digest as _, Md5};
 use toolwright_expr::Value;
 
 /// The key of a value in the cache of llm-workers: the MD5 of its leaves as text, the keys of dicts in order
-/// among them. It tells values apart that were never made to look alike; it is no signature.
+/// among them. It is a checksum, not a signature: deliberate collisions are possible.
 ///
 /// ```
 /// use toolwright_expr::Value;

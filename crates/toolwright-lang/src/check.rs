@@ -13,18 +13,18 @@ use toolwright_expr::{EvalLimits, ScriptCall, Span, Value, builtin_names, is_bui
 
 use crate::build::FlowInfo;
 use crate::cli::CLI_TOOL;
-use crate::diag::{Diagnostic, Found, Place, Severity};
-use crate::exact::is_flow;
+use crate::diag::{Diagnostic, FileSpan, ProblemList, Severity};
 use crate::input::Input;
 use crate::json;
-use crate::kinds::{self, Kind};
+use crate::lints;
 use crate::load::Loaded;
-use crate::slips;
-use crate::step::branch::{Arm, Test};
-use crate::step::call::{Call, Callee, Param};
+use crate::step::branch::{Arm, ArmTest};
+use crate::step::call::{CallStep, Callee, Param};
 use crate::step::script::ScriptStep;
-use crate::step::{Body, Step};
-use crate::template::{Document, Snippet, truth};
+use crate::step::{Body, StatementKind};
+use crate::strict_arguments::is_flow;
+use crate::template::{Snippet, TemplateTree, truth};
+use crate::type_words::{self, TypeWord};
 use crate::yaml;
 
 /// How a flow calls tools.
@@ -54,7 +54,7 @@ pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
 
 struct Checker<'c> {
     loaded: &'c Loaded,
-    found: Found,
+    found: ProblemList,
     /// For each flow, the names its callers may lend it.
     lenders: HashMap<usize, BTreeSet<Arc<str>>>,
     /// The names under `env`.
@@ -63,7 +63,7 @@ struct Checker<'c> {
 
 /// What is known at one statement.
 #[derive(Default)]
-struct Known {
+struct KnownNames {
     names: BTreeSet<Arc<str>>,
     /// `_` has a value here.
     last: bool,
@@ -76,7 +76,8 @@ struct Known {
 
 impl Checker<'_> {
     fn flow(&mut self, index: usize, flow: &FlowInfo) {
-        let mut known = Known { inputs: flow.inputs.clone(), stored: stored(&flow.body), ..Known::default() };
+        let mut known =
+            KnownNames { inputs: flow.inputs.clone(), stored: stored(&flow.body), ..KnownNames::default() };
         known.names.extend(flow.inputs.iter().map(|input| input.name.clone()));
         let lent = self.lenders.remove(&index).unwrap_or_default();
         known.last = lent.contains("_");
@@ -98,7 +99,7 @@ impl Checker<'_> {
         self.body(&flow.body, &mut known);
     }
 
-    fn body(&mut self, body: &Body, known: &mut Known) {
+    fn body(&mut self, body: &Body, known: &mut KnownNames) {
         let outer = (known.last, known.key);
         for statement in body.statements() {
             if matches!(body, Body::List(_)) {
@@ -109,7 +110,7 @@ impl Checker<'_> {
                 let input = known.inputs.iter().find(|input| *input.name == *name);
                 input.is_some_and(|input| input.kind.holds_no_code()) && !known.stored.contains(name)
             };
-            for (place, message, hint) in slips::of_step(statement, &known.names, &self.env, &harmless) {
+            for (place, message, hint) in lints::of_step(statement, &known.names, &self.env, &harmless) {
                 self.add(Severity::Warning, place, message, Some(hint));
             }
             if let Some(name) = &statement.store_as {
@@ -119,7 +120,7 @@ impl Checker<'_> {
         (known.last, known.key) = outer;
     }
 
-    fn step(&mut self, step: &Step, known: &mut Known) {
+    fn step(&mut self, step: &StatementKind, known: &mut KnownNames) {
         step.snippets(&mut |snippet| {
             for (name, at) in snippet.template.places() {
                 let whole = (&*snippet.source, snippet.place);
@@ -127,17 +128,17 @@ impl Checker<'_> {
             }
         });
         match step {
-            Step::Eval(_) => {}
-            Step::If(branch) => {
+            StatementKind::Eval(_) => {}
+            StatementKind::If(branch) => {
                 self.constant(&branch.condition, branch.otherwise.is_some());
                 self.body(&branch.then, known);
                 branch.otherwise.iter().for_each(|body| self.body(body, known));
             }
-            Step::Match(step) => {
+            StatementKind::Match(step) => {
                 step.arms.iter().for_each(|arm| self.arm(arm, known));
                 self.body(&step.default, known);
             }
-            Step::Each(each) => {
+            StatementKind::Each(each) => {
                 // What the body stores is there in the next round.
                 known.names.extend(stored(&each.body));
                 let outer = (known.last, known.key);
@@ -145,9 +146,9 @@ impl Checker<'_> {
                 self.body(&each.body, known);
                 (known.last, known.key) = outer;
             }
-            Step::Call(call) => self.call(call, known),
-            Step::Script(script) => self.script(script, known),
-            Step::Broken(bodies) => {
+            StatementKind::Call(call) => self.call(call, known),
+            StatementKind::Script(script) => self.script(script, known),
+            StatementKind::Broken(bodies) => {
                 // What the statement would have lent to them is not known.
                 let outer = (known.last, known.key);
                 (known.last, known.key) = (true, true);
@@ -158,7 +159,7 @@ impl Checker<'_> {
     }
 
     /// One way of a `match`: what it does sees the groups of its pattern.
-    fn arm(&mut self, arm: &Arm, known: &mut Known) {
+    fn arm(&mut self, arm: &Arm, known: &mut KnownNames) {
         let groups: Vec<Arc<str>> = groups(arm).filter(|name| !known.names.contains(name)).collect();
         known.names.extend(groups.iter().cloned());
         self.body(&arm.then, known);
@@ -167,7 +168,7 @@ impl Checker<'_> {
 
     /// Names that a script reads and nobody defines: no variable, no tool, no built-in, and not the script
     /// itself.
-    fn script(&mut self, step: &ScriptStep, known: &Known) {
+    fn script(&mut self, step: &ScriptStep, known: &KnownNames) {
         let assigned = step.script.assigned();
         let tools: Vec<&str> = step.tools.iter().map(|tool| &*tool.name).collect();
         for (name, at) in step.script.places() {
@@ -232,7 +233,7 @@ impl Checker<'_> {
     }
 
     /// A parameter that the callee does not have.
-    fn unknown_parameter(&mut self, name: &str, place: Place, entry: &Entry, callee: &Callee) {
+    fn unknown_parameter(&mut self, name: &str, place: FileSpan, entry: &Entry, callee: &Callee) {
         let spec = entry.tool.spec();
         // A flow drops what it does not know.
         let closed = spec.parameters.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
@@ -244,7 +245,7 @@ impl Checker<'_> {
         }
     }
 
-    fn is_known(&self, name: &str, known: &Known) -> bool {
+    fn is_known(&self, name: &str, known: &KnownNames) -> bool {
         match name {
             "_" => known.last || known.names.contains("_"),
             "key" if known.key => true,
@@ -254,7 +255,7 @@ impl Checker<'_> {
 
     /// Reports a name that is not known. `at` is where it stands in the text, which is given with its place;
     /// `tools` are those that can be called there.
-    fn name(&mut self, name: &str, at: Span, text: (&str, Place), known: &Known, tools: &[&str]) {
+    fn name(&mut self, name: &str, at: Span, text: (&str, FileSpan), known: &KnownNames, tools: &[&str]) {
         if self.is_known(name, known) {
             return;
         }
@@ -267,14 +268,14 @@ impl Checker<'_> {
             self.add(Severity::Error, place, message, None);
             return;
         }
-        let hint = slips::of_name(name, known.key).or_else(|| self.near(name, known, tools));
+        let hint = lints::of_name(name, known.key).or_else(|| self.near(name, known, tools));
         let is_tool = self.loaded.tools().get(name).is_some();
         let hint = if is_tool { Some(format!("`{name}` is a tool: {CALLED}")) } else { hint };
         self.add(Severity::Error, place, message, hint);
     }
 
     /// The place of a part of a text.
-    fn inside(&self, (text, place): (&str, Place), at: Span) -> Place {
+    fn inside(&self, (text, place): (&str, FileSpan), at: Span) -> FileSpan {
         if !self.found.has_room() {
             return place;
         }
@@ -282,7 +283,7 @@ impl Checker<'_> {
         yaml::within(file, place, text, at.start as usize, at.end as usize)
     }
 
-    fn near(&self, name: &str, known: &Known, tools: &[&str]) -> Option<String> {
+    fn near(&self, name: &str, known: &KnownNames, tools: &[&str]) -> Option<String> {
         let shared = self.loaded.globals.iter().map(|(name, _)| name);
         let own = known.names.iter().map(|name| &**name).chain(known.key.then_some("key"));
         // Of names that are as near, the file's own come first.
@@ -308,7 +309,7 @@ impl Checker<'_> {
     }
 
     /// Arguments against the callee's schema, as far as they are known.
-    fn call(&mut self, call: &Call, known: &Known) {
+    fn call(&mut self, call: &CallStep, known: &KnownNames) {
         let Some(entry) = call.callee.called.get(&call.callee.name) else { return };
         let spec = entry.tool.spec();
         let names: Vec<&str> = spec.parameter_names().collect();
@@ -326,16 +327,16 @@ impl Checker<'_> {
             }
             let own = spec.parameters.get("properties").and_then(|all| all.get(&**name)).cloned();
             let constant = match document {
-                Document::Template(snippet) => constant_value(snippet),
+                TemplateTree::Template(snippet) => constant_value(snippet),
                 other => other.fixed(),
             };
             let Some(value) = constant else {
                 let of_kind = self.known_kind(document, known).and_then(|(source, given)| {
-                    let wanted = kinds::refused(given, own.as_ref()?, reads)?;
-                    Some((wanted, format!("`{source}` is {}", kinds::word(given))))
+                    let wanted = type_words::refused(given, own.as_ref()?, reads)?;
+                    Some((wanted, format!("`{source}` is {}", type_words::word(given))))
                 });
                 let of_text =
-                    || Some((kinds::no_number(document, own.as_ref()?)?, "this is text".to_owned()));
+                    || Some((type_words::no_number(document, own.as_ref()?)?, "this is text".to_owned()));
                 if let Some((wanted, given)) = of_kind.or_else(of_text) {
                     let message =
                         format!("`{}` will refuse this: `{name}` is {wanted}, and {given}", spec.name);
@@ -360,18 +361,18 @@ impl Checker<'_> {
 
     /// The kind of a template that is one name: a parameter of the flow that nothing overwrites, or a shared
     /// value.
-    fn known_kind<'d>(&self, document: &'d Document, known: &Known) -> Option<(&'d str, Kind)> {
-        let Document::Template(snippet) = document else { return None };
+    fn known_kind<'d>(&self, document: &'d TemplateTree, known: &KnownNames) -> Option<(&'d str, TypeWord)> {
+        let TemplateTree::Template(snippet) = document else { return None };
         let name = snippet.source.trim().strip_prefix("${")?.strip_suffix('}')?.trim();
         let kind = match known.inputs.iter().find(|input| *input.name == *name) {
-            Some(input) if !known.stored.contains(name) => kinds::of_type(&input.kind),
-            None if !known.names.contains(name) => kinds::of_value(self.loaded.globals.value(name)?),
+            Some(input) if !known.stored.contains(name) => type_words::of_type(&input.kind),
+            None if !known.names.contains(name) => type_words::of_value(self.loaded.globals.value(name)?),
             _ => None,
         };
         Some((name, kind?))
     }
 
-    fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
+    fn add(&mut self, severity: Severity, place: FileSpan, message: String, hint: Option<String>) {
         let sources = &self.loaded.problems.sources;
         self.found.add(severity, || sources.diagnostic(severity, place, message, hint));
     }
@@ -459,8 +460,8 @@ fn lenders(flows: &[FlowInfo]) -> HashMap<usize, BTreeSet<Arc<str>>> {
 fn callees<'b>(body: &'b Body, found: &mut Vec<&'b str>) {
     for statement in body.statements() {
         match &statement.step {
-            Step::Call(call) => found.push(&call.callee.name),
-            Step::Script(script) => found.extend(script.tools.iter().map(|tool| &*tool.name)),
+            StatementKind::Call(call) => found.push(&call.callee.name),
+            StatementKind::Script(script) => found.extend(script.tools.iter().map(|tool| &*tool.name)),
             _ => {}
         }
         statement.step.bodies().into_iter().for_each(|body| callees(body, found));
@@ -470,9 +471,9 @@ fn callees<'b>(body: &'b Body, found: &mut Vec<&'b str>) {
 /// The names of the groups of a pattern. How many one with a problem has is not known.
 fn groups(arm: &Arm) -> impl Iterator<Item = Arc<str>> {
     let (names, unknown): (&[Arc<str>], _) = match &arm.test {
-        Test::Equals(_) => (&[], false),
-        Test::Pattern(pattern) => (&pattern.names, false),
-        Test::Broken => (&[], true),
+        ArmTest::Equals(_) => (&[], false),
+        ArmTest::Pattern(pattern) => (&pattern.names, false),
+        ArmTest::Broken => (&[], true),
     };
     let any = ["_match_groups", "match0", "match1", "match2"].iter().filter(move |_| unknown);
     names.iter().cloned().chain(any.map(|name| Arc::from(*name)))
@@ -482,7 +483,7 @@ fn groups(arm: &Arm) -> impl Iterator<Item = Arc<str>> {
 fn matched(body: &Body) -> Vec<Arc<str>> {
     let mut names = Vec::new();
     for statement in body.statements() {
-        if let Step::Match(step) = &statement.step {
+        if let StatementKind::Match(step) = &statement.step {
             names.extend(step.arms.iter().flat_map(groups));
         }
         statement.step.bodies().into_iter().for_each(|body| names.extend(matched(body)));

@@ -3,7 +3,7 @@
 //! It is a tool like any other, called [`CLI_TOOL`], so that its calls take the runtime's one path; variables
 //! stored for one input are there for the next.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
@@ -11,6 +11,7 @@ use toolwright_core::{
     Toolset,
 };
 use toolwright_expr::Value;
+use toolwright_util::lock;
 
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Locals};
 use crate::flow::failed;
@@ -155,7 +156,7 @@ impl Tool for CliTool {
         arguments: Json,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let lock = || lock(&self.kept);
             let mut frame = Frame { variables: lock().clone(), outer: None };
             frame.set(&"input".into(), arguments.get("input").map_or(Value::None, Value::from_json));
             let flow = Flow::new(context, &self.cli.globals, None, &self.cli.limits);

@@ -11,7 +11,7 @@ use toolwright_expr::{EvalLimits, Scope, Value, Variables};
 
 use crate::blocks::Beside;
 use crate::error;
-use crate::step::{Body, Statement, Step};
+use crate::step::{Body, Statement, StatementKind};
 
 /// What one run of a flow may spend beside the limits of each expression.
 #[derive(Debug, Clone)]
@@ -40,13 +40,13 @@ const TURN: u64 = 4096;
 pub(crate) type Globals = Variables;
 
 /// Variables a caller lends to the flow it calls.
-pub(crate) struct Lent(pub(crate) Vec<(Arc<str>, Value)>);
+pub(crate) struct CallerVariables(pub(crate) Vec<(Arc<str>, Value)>);
 
 /// One run of a flow: what all its statements share.
 pub(crate) struct Flow<'f> {
     pub(crate) context: &'f ToolContext,
     pub(crate) globals: &'f Globals,
-    pub(crate) lent: Option<&'f Lent>,
+    pub(crate) lent: Option<&'f CallerVariables>,
     pub(crate) limits: EvalLimits,
     /// Pictures and files beside the values of called tools.
     pub(crate) beside: Beside,
@@ -103,14 +103,14 @@ pub(crate) struct Locals {
 }
 
 /// All variables at one statement, innermost first.
-pub(crate) struct View<'v> {
+pub(crate) struct VariableView<'v> {
     pub(crate) locals: &'v Locals,
     pub(crate) frame: &'v Frame<'v>,
-    pub(crate) lent: Option<&'v Lent>,
+    pub(crate) lent: Option<&'v CallerVariables>,
     pub(crate) globals: &'v Globals,
 }
 
-impl View<'_> {
+impl VariableView<'_> {
     /// What the flow itself knows, without the globals.
     #[inline]
     fn own(&self, name: &str) -> Option<Value> {
@@ -136,7 +136,7 @@ impl View<'_> {
     }
 }
 
-impl Scope for View<'_> {
+impl Scope for VariableView<'_> {
     fn get(&self, name: &str) -> Option<Value> {
         self.own(name).or_else(|| self.globals.get(name))
     }
@@ -164,13 +164,13 @@ impl Scope for View<'_> {
     }
 }
 
-pub(crate) type Outcome = Result<Value, ToolError>;
+pub(crate) type FlowResult = Result<Value, ToolError>;
 
 impl<'f> Flow<'f> {
     pub(crate) fn new(
         context: &'f ToolContext,
         globals: &'f Globals,
-        lent: Option<&'f Lent>,
+        lent: Option<&'f CallerVariables>,
         limits: &FlowLimits,
     ) -> Self {
         let deadline = context.deadline().map(tokio::time::Instant::into_std);
@@ -185,8 +185,8 @@ impl<'f> Flow<'f> {
         }
     }
 
-    pub(crate) fn view<'v>(&'v self, frame: &'v Frame<'v>, locals: &'v Locals) -> View<'v> {
-        View { locals, frame, lent: self.lent, globals: self.globals }
+    pub(crate) fn view<'v>(&'v self, frame: &'v Frame<'v>, locals: &'v Locals) -> VariableView<'v> {
+        VariableView { locals, frame, lent: self.lent, globals: self.globals }
     }
 
     /// Runs a body, waiting for the tools it calls.
@@ -195,7 +195,7 @@ impl<'f> Flow<'f> {
         body: &'a Body,
         frame: &'a mut Frame<'_>,
         locals: &'a Locals,
-    ) -> BoxFuture<'a, Outcome> {
+    ) -> BoxFuture<'a, FlowResult> {
         Box::pin(async move {
             match body {
                 Body::One(statement) => self.statement(statement, frame, locals).await,
@@ -211,29 +211,29 @@ impl<'f> Flow<'f> {
         })
     }
 
-    async fn statement(&self, statement: &Statement, frame: &mut Frame<'_>, locals: &Locals) -> Outcome {
+    async fn statement(&self, statement: &Statement, frame: &mut Frame<'_>, locals: &Locals) -> FlowResult {
         if statement.pure && !statement.loops {
             return self.pure_statement(statement, frame, locals);
         }
         self.tick()?;
         let value = match &statement.step {
-            Step::Eval(_) => return self.pure_statement(statement, frame, locals),
-            Step::If(step) => match step.choose(self, frame, locals)? {
+            StatementKind::Eval(_) => return self.pure_statement(statement, frame, locals),
+            StatementKind::If(step) => match step.choose(self, frame, locals)? {
                 Some(body) => self.body(body, frame, locals).await?,
                 None => Value::None,
             },
-            Step::Match(step) => step.run(self, frame, locals).await?,
-            Step::Each(step) => step.run(self, frame, locals).await?,
-            Step::Call(step) => step.run(self, frame, locals, &statement.located).await?,
-            Step::Script(step) => step.run(self, frame, locals).await?,
-            Step::Broken(_) => return Err(ToolError::fatal("a flow with problems was run")),
+            StatementKind::Match(step) => step.run(self, frame, locals).await?,
+            StatementKind::Each(step) => step.run(self, frame, locals).await?,
+            StatementKind::Call(step) => step.run(self, frame, locals, &statement.located).await?,
+            StatementKind::Script(step) => step.run(self, frame, locals).await?,
+            StatementKind::Broken(_) => return Err(ToolError::fatal("a flow with problems was run")),
         };
         self.store(statement, frame, locals, &value)?;
         Ok(value)
     }
 
     /// Runs a body that calls nothing.
-    pub(crate) fn pure_body(&self, body: &Body, frame: &mut Frame<'_>, locals: &Locals) -> Outcome {
+    pub(crate) fn pure_body(&self, body: &Body, frame: &mut Frame<'_>, locals: &Locals) -> FlowResult {
         match body {
             Body::One(statement) => self.pure_statement(statement, frame, locals),
             Body::List(statements) => {
@@ -247,17 +247,17 @@ impl<'f> Flow<'f> {
         }
     }
 
-    fn pure_statement(&self, statement: &Statement, frame: &mut Frame<'_>, locals: &Locals) -> Outcome {
+    fn pure_statement(&self, statement: &Statement, frame: &mut Frame<'_>, locals: &Locals) -> FlowResult {
         self.tick()?;
         let value = match &statement.step {
-            Step::Eval(document) => document.evaluate(&self.view(frame, locals), &self.limits)?,
-            Step::If(step) => match step.choose(self, frame, locals)? {
+            StatementKind::Eval(document) => document.evaluate(&self.view(frame, locals), &self.limits)?,
+            StatementKind::If(step) => match step.choose(self, frame, locals)? {
                 Some(body) => self.pure_body(body, frame, locals)?,
                 None => Value::None,
             },
-            Step::Match(step) => step.run_pure(self, frame, locals)?,
-            Step::Each(step) => step.run_pure(self, frame, locals)?,
-            Step::Call(_) | Step::Script(_) | Step::Broken(_) => {
+            StatementKind::Match(step) => step.run_pure(self, frame, locals)?,
+            StatementKind::Each(step) => step.run_pure(self, frame, locals)?,
+            StatementKind::Call(_) | StatementKind::Script(_) | StatementKind::Broken(_) => {
                 return Err(ToolError::fatal(
                     "a flow took a statement that calls tools for one that does not",
                 ));

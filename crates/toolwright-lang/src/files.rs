@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use toolwright_expr::{EvalLimits, Value};
 
-use crate::diag::{Place, Problems, Severity};
+use crate::diag::{FileSpan, Problems, Severity};
 use crate::json_nodes;
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
@@ -68,7 +68,7 @@ impl Loader {
             Source::Text { name, text } if text.len() > MAX_BYTES => {
                 let file = problems.sources.add(&name, "");
                 let message = format!("the file is larger than {MAX_BYTES} bytes");
-                problems.error(Place::new(file, 0, 0), message);
+                problems.error(FileSpan::new(file, 0, 0), message);
                 return None;
             }
             Source::Text { name, text } => (name, text, None),
@@ -80,7 +80,7 @@ impl Loader {
                         let Unreadable { problem, hint, at, text } = unreadable;
                         let file = problems.sources.add(&name, &text);
                         let hint = hint.map(str::to_owned);
-                        problems.add(Severity::Error, Place::new(file, at, at + 1), problem, hint);
+                        problems.add(Severity::Error, FileSpan::new(file, at, at + 1), problem, hint);
                         return None;
                     }
                 };
@@ -129,7 +129,7 @@ impl Include for Loader {
         budget: &mut Budget,
         path: &str,
         required: bool,
-        place: Place,
+        place: FileSpan,
     ) -> Option<Data> {
         let shown = toolwright_core::text::clip(path, 120);
         let fail = |problems: &mut Problems, problem: &str| {
@@ -148,7 +148,7 @@ impl Include for Loader {
             problems.warn_hint(place, message, "`!require` makes a missing file an error".to_owned());
             return Some(Data::Text("".into()));
         }
-        // Reading from a pipe could wait for ever.
+        // Reading from a pipe could block indefinitely.
         if !whole.is_file() && !whole.is_dir() {
             return fail(problems, "it is not a file");
         }
@@ -223,7 +223,7 @@ fn read_text(path: &Path) -> Result<String, Unreadable> {
         return Err(Unreadable { problem, hint: SAVE, at: 0, text: String::new() });
     }
     if bytes.contains(&0) {
-        let problem = "the file is no text: it holds NUL bytes".to_owned();
+        let problem = "the file is not text: it contains NUL bytes".to_owned();
         return Err(Unreadable { problem, hint: SAVE, at: 0, text: String::new() });
     }
     String::from_utf8(bytes).map_err(|error| Unreadable {

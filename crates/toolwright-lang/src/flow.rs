@@ -9,12 +9,12 @@ use toolwright_core::{
     ToolOutput, ToolPolicy, ToolSpec,
 };
 
-use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
+use crate::exec::{CallerVariables, Flow, FlowLimits, FlowResult, Frame, Globals, Locals};
 use crate::hint::Hint;
 use crate::input::{self, Input};
 use crate::json;
 use crate::step::Body;
-use crate::{error, exact};
+use crate::{error, strict_arguments};
 
 /// A tool made of statements.
 pub(crate) struct FlowTool {
@@ -44,7 +44,7 @@ impl FlowTool {
 
     fn run_quick(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let mut frame = self.frame(arguments);
-        let lent = context.caller_data::<Lent>();
+        let lent = context.caller_data::<CallerVariables>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         let outcome = flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()));
         // What went in is freed before what comes out is made: both at once cost a third more time.
@@ -54,7 +54,7 @@ impl FlowTool {
 
     async fn run(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let mut frame = self.frame(arguments);
-        let lent = context.caller_data::<Lent>();
+        let lent = context.caller_data::<CallerVariables>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         let outcome = flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await;
         drop(frame);
@@ -63,7 +63,7 @@ impl FlowTool {
 }
 
 /// A flow called from a list sees the caller's `_` until it has one of its own.
-fn first_locals(lent: Option<&Lent>) -> Locals {
+fn first_locals(lent: Option<&CallerVariables>) -> Locals {
     let last = lent.and_then(|lent| lent.0.iter().find(|(name, _)| &**name == "_"));
     Locals { last: last.map(|(_, value)| value.clone()), key: None }
 }
@@ -97,12 +97,12 @@ impl Tool for FlowTool {
     }
 }
 
-/// The name under which a failing flow notes where that was, for whoever watches the run: no model reads it.
+/// The name under which a failing flow reports its location as an event; models do not receive it.
 pub const FAILED_AT: &str = "failed_at";
 
 impl FlowTool {
     /// What the flow gives to its caller.
-    fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
+    fn left(&self, flow: &Flow<'_>, outcome: FlowResult) -> Result<ToolOutput, ToolError> {
         match outcome {
             Ok(value) => match json::from_value(&value, &flow.limits) {
                 Ok(json) => {
@@ -151,7 +151,7 @@ pub(crate) struct ImportedTool {
     spec: ToolSpec,
     policy: ToolPolicy,
     hint: Option<Hint>,
-    /// The parameters for which a number is no text.
+    /// The parameters that take text and refuse a number.
     texts: Vec<String>,
 }
 
@@ -179,7 +179,7 @@ impl Tool for ImportedTool {
     }
 
     fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
-        let mut prepared = self.tool.prepare(exact::read(&self.texts, arguments)?)?;
+        let mut prepared = self.tool.prepare(strict_arguments::read(&self.texts, arguments)?)?;
         match &self.hint {
             Some(Hint::Calling(_)) if prepared.hint().is_some() => {}
             Some(hint) => hint.put_into(&mut prepared, &self.spec.name),

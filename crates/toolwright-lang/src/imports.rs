@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use toolwright_core::{Entry, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
 
-use crate::absent::{stand_in, takes_anything};
-use crate::build::{Builder, Tools, common_policy, text, to_toolset};
-use crate::diag::{Place, Severity};
+use crate::build::{FileBuilder, Tools, common_policy, text, to_toolset};
+use crate::diag::{FileSpan, Severity};
 use crate::flow::ImportedTool;
 use crate::host::ServerState;
-use crate::live::{Live, Rule, What};
 use crate::llm::{ExtractJson, LlmTool};
 use crate::load::{CHAT, FILE, SHARED};
+use crate::missing_tools::{stand_in, takes_anything};
+use crate::server_imports::{ImportRule, ImportScope, ServerImport};
 use crate::yaml::{Data, Node};
 use crate::{file, shape};
 
-impl Builder<'_> {
+impl FileBuilder<'_> {
     pub(crate) fn import_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
         let Some(reference) = text(node, "import_tool") else { return };
         let place = node.get("import_tool").map_or(node.place, |node| node.place);
@@ -38,7 +38,7 @@ impl Builder<'_> {
         let name = text(node, "name");
         if let Some((source, own)) = self.halves(&reference).filter(|_| blocks) {
             let named = name.clone().map_or_else(|| tool.spec().name.clone(), Arc::from);
-            self.follow(source, What::One(own.to_owned()), vec![named], scope);
+            self.follow(source, ImportScope::One(own.to_owned()), vec![named], scope);
         }
         let changed = [
             "name",
@@ -183,7 +183,7 @@ impl Builder<'_> {
         Some((reference.get(..at)?, reference.get(at + 1..)?))
     }
 
-    fn unknown_import(&mut self, reference: &str, place: Place) {
+    fn unknown_import(&mut self, reference: &str, place: FileSpan) {
         if self.host.toolkit_names(reference).is_some() {
             let message = format!("`{reference}` is several tools");
             let hint = format!("import them with `- import_tools: {reference}`");
@@ -218,7 +218,7 @@ impl Builder<'_> {
     }
 
     /// All tools of a toolkit or an MCP server.
-    fn source(&mut self, reference: &str, place: Place) -> Option<Toolset> {
+    fn source(&mut self, reference: &str, place: FileSpan) -> Option<Toolset> {
         if let Some((scheme, server)) = reference.split_once(':') {
             if scheme != "mcp" {
                 let message = format!("tools cannot be imported from `{scheme}:`");
@@ -251,7 +251,7 @@ impl Builder<'_> {
         Some(self.host.builtins.clone().filtered(names))
     }
 
-    fn server_tools(&mut self, name: &str, place: Place) -> Option<Toolset> {
+    fn server_tools(&mut self, name: &str, place: FileSpan) -> Option<Toolset> {
         if let Some(known) = self.asked.get(name) {
             return known.as_ref().map(|known| known.tools.clone());
         }
@@ -272,7 +272,7 @@ impl Builder<'_> {
             Some(ServerState::Known(tools)) => Some(tools.clone().into()),
             Some(ServerState::Failed { error, required }) => {
                 let severity = if *required { Severity::Error } else { Severity::Warning };
-                let message = format!("the tools of MCP server `{name}` cannot be had: {error}");
+                let message = format!("could not list the tools of MCP server `{name}`: {error}");
                 self.problems.add(severity, place, message, error.hint_text().map(str::to_owned));
                 None
             }
@@ -301,7 +301,7 @@ impl Builder<'_> {
         Some(told.or_else(suspended)?.1)
     }
 
-    /// Takes the tools of a server out of those that cannot be used and were not told of.
+    /// Removes the tools of a server from those that are unusable and not yet reported.
     fn take_left_out(&mut self, server: &str, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         let Some(left_out) = self.left_out.get_mut(server) else { return Vec::new() };
@@ -311,7 +311,7 @@ impl Builder<'_> {
     }
 
     /// Warns of tools of a server that are not imported: one of them does not spoil the rest.
-    fn tell_left_out(&mut self, server: &str, left_out: &[(String, String)], place: Place) {
+    fn tell_left_out(&mut self, server: &str, left_out: &[(String, String)], place: FileSpan) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         for (tool, why) in left_out.iter().take(MAX_TOLD) {
             let message = format!("`{tool}` of the MCP server `{server}` is left out: {why}");
@@ -333,7 +333,7 @@ impl Builder<'_> {
             self.unasked.push(prefix.clone());
         }
         let tools = self.source(&reference, place);
-        let rule = Rule::of(node, prefix);
+        let rule = ImportRule::of(node, prefix);
         if from_server {
             self.note_absent(&reference, &rule);
         } else if tools.is_none() && !rule.prefix.is_empty() {
@@ -343,13 +343,13 @@ impl Builder<'_> {
         let Some(tools) = tools else { return };
         let names = self.take_in(&tools, &rule, (&reference, from_server), place, into, scope);
         if from_server {
-            self.follow(&reference, What::All(Box::new(rule)), names, scope);
+            self.follow(&reference, ImportScope::All(Box::new(rule)), names, scope);
         }
     }
 
     /// Takes in all tools of a server as `<server>_<tool>`, with hints.
-    pub(crate) fn auto_import(&mut self, server: &str, place: Place, into: &mut Tools, scope: &str) {
-        let rule = Rule::automatic(server);
+    pub(crate) fn auto_import(&mut self, server: &str, place: FileSpan, into: &mut Tools, scope: &str) {
+        let rule = ImportRule::automatic(server);
         if self.is_unknown(server) {
             self.unasked.push(rule.prefix.clone());
         }
@@ -357,16 +357,16 @@ impl Builder<'_> {
         self.note_absent(server, &rule);
         let Some(tools) = tools else { return };
         let names = self.take_in(&tools, &rule, (server, true), place, into, scope);
-        self.follow(server, What::All(Box::new(rule)), names, scope);
+        self.follow(server, ImportScope::All(Box::new(rule)), names, scope);
     }
 
     /// Takes in the tools that a rule wants. Their names in the file are returned.
     fn take_in(
         &mut self,
         tools: &Toolset,
-        rule: &Rule,
+        rule: &ImportRule,
         (source, from_server): (&str, bool),
-        place: Place,
+        place: FileSpan,
         into: &mut Tools,
         scope: &str,
     ) -> Vec<Arc<str>> {
@@ -396,18 +396,18 @@ impl Builder<'_> {
     }
 
     /// Notes an import from a server, when the file's programs have it.
-    fn follow(&mut self, server: &str, what: What, names: Vec<Arc<str>>, scope: &str) {
+    fn follow(&mut self, server: &str, what: ImportScope, names: Vec<Arc<str>>, scope: &str) {
         let chat = match scope {
             SHARED | FILE => false,
             CHAT => true,
             _ => return,
         };
         let server = server.strip_prefix("mcp:").unwrap_or(server).to_owned();
-        self.live.push(Live { server, what, names, chat, open: true });
+        self.live.push(ServerImport { server, what, names, chat, open: true });
     }
 
     /// Warns of a name that the file does not explain.
-    pub(crate) fn check_model(&mut self, model_ref: &str, place: Place) {
+    pub(crate) fn check_model(&mut self, model_ref: &str, place: FileSpan) {
         if model_ref == "default" || model_ref.contains('/') || self.models.contains_key(model_ref) {
             return;
         }
@@ -468,7 +468,7 @@ impl Builder<'_> {
 }
 
 /// Where the setting stands that an error names first.
-fn setting_of(node: &Node, message: &str) -> Option<Place> {
+fn setting_of(node: &Node, message: &str) -> Option<FileSpan> {
     let config = node.get("config")?;
     let Data::Map(entries) = &config.data else { return Some(config.place) };
     let named = entries.iter().filter_map(|(key, _)| {

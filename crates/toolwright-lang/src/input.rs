@@ -21,7 +21,7 @@ pub(crate) struct Input {
     pub(crate) kind: Type,
     pub(crate) default: Option<Value>,
     /// Where the default stands, or else the parameter.
-    pub(crate) place: crate::diag::Place,
+    pub(crate) place: crate::diag::FileSpan,
 }
 
 /// A type word of `input`, understood.
@@ -46,7 +46,7 @@ impl Type {
     }
 
     fn parse_at(word: &str, depth: usize) -> Result<Type, String> {
-        let unknown = || format!("`{}` is no type", text::clip(word, 80));
+        let unknown = || format!("unknown type `{}`", text::clip(word, 80));
         if depth > MAX_DEPTH {
             return Err(format!("the type is nested more than {MAX_DEPTH} deep"));
         }
@@ -127,7 +127,7 @@ impl Type {
 
     /// Reads one argument, or says what is wrong and where.
     pub(crate) fn read(&self, value: Value, at: &str) -> Result<Value, String> {
-        self.read_at(value, at, Place::Top)
+        self.read_at(value, at, ValueDepth::Top)
     }
 
     /// An argument that was read, as expressions see it: keys of dicts are of their type.
@@ -140,7 +140,7 @@ impl Type {
             (Type::Dict(Some(types)), Value::Object(map)) if self.has_typed_keys() => {
                 let (keys, values) = &**types;
                 // A default that does not fit its type keeps its keys.
-                let key = |text: &str| keys.read_at(text.into(), "key", Place::Inside).ok();
+                let key = |text: &str| keys.read_at(text.into(), "key", ValueDepth::Inside).ok();
                 let pair = |(text, value): (String, Value)| {
                     let key = key(&text).map_or_else(|| Seen::str(text.as_str()), Seen::from);
                     (key, values.value(value))
@@ -177,7 +177,7 @@ impl Type {
         }
     }
 
-    fn read_at(&self, value: Value, at: &str, place: Place) -> Result<Value, String> {
+    fn read_at(&self, value: Value, at: &str, place: ValueDepth) -> Result<Value, String> {
         let wrong = |value: &Value, wanted: &str| {
             Err(format!("`{at}`: {} is not {wanted}", text::clip(&value.to_string(), 80)))
         };
@@ -186,7 +186,7 @@ impl Type {
             Type::Text => match value {
                 Value::String(_) => Ok(value),
                 // Only a parameter of its own takes numbers; inside a list or a dict text must be text.
-                Value::Number(_) if place == Place::Top => {
+                Value::Number(_) if place == ValueDepth::Top => {
                     Ok(Value::String(toolwright_expr::Value::from_json(&value).to_string()))
                 }
                 other => wrong(&other, "text"),
@@ -206,8 +206,9 @@ impl Type {
                 (Value::Array(items), None) => Ok(Value::Array(items)),
                 (Value::Array(items), Some(item)) => {
                     let read = items.into_iter().enumerate();
-                    let read = read
-                        .map(|(index, value)| item.read_at(value, &format!("{at}[{index}]"), Place::Inside));
+                    let read = read.map(|(index, value)| {
+                        item.read_at(value, &format!("{at}[{index}]"), ValueDepth::Inside)
+                    });
                     read.collect::<Result<Vec<_>, _>>().map(Value::Array)
                 }
                 (other, _) => wrong(&other, "a list"),
@@ -217,8 +218,12 @@ impl Type {
                 (Value::Object(map), Some(types)) => {
                     let (keys, inner) = &**types;
                     let read = map.into_iter().map(|(key, value)| {
-                        keys.read_at(Value::from(key.as_str()), &format!("{at}.{key} (key)"), Place::Inside)?;
-                        let value = inner.read_at(value, &format!("{at}.{key}"), Place::Inside)?;
+                        keys.read_at(
+                            Value::from(key.as_str()),
+                            &format!("{at}.{key} (key)"),
+                            ValueDepth::Inside,
+                        )?;
+                        let value = inner.read_at(value, &format!("{at}.{key}"), ValueDepth::Inside)?;
                         Ok((key, value))
                     });
                     read.collect::<Result<Map<_, _>, String>>().map(Value::Object)
@@ -238,7 +243,7 @@ impl Type {
 
 /// Whether a value is a parameter of its own or part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValueDepth {
     Top,
     Inside,
 }
@@ -331,7 +336,7 @@ pub fn split_type_parameters(text: &str) -> Vec<String> {
             last.push(c);
         }
     }
-    // Nothing after the last comma is no part.
+    // A trailing comma adds no part.
     if parts.last().is_some_and(|part| part.trim().is_empty()) {
         parts.pop();
     }
@@ -481,7 +486,7 @@ mod tests {
             description: None,
             kind: Type::parse(word).unwrap(),
             default: None,
-            place: crate::diag::Place::default(),
+            place: crate::diag::FileSpan::default(),
         };
         let inputs = [input("a", "int"), input("b", "bool"), input("c", "str")];
         let error = read(&inputs, json!({"a": "x", "b": 7, "zz": 1})).unwrap_err();

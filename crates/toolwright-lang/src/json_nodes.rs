@@ -2,11 +2,11 @@
 
 use toolwright_expr::Value;
 
-use crate::diag::Place;
+use crate::diag::FileSpan;
 use crate::yaml::{Budget, Data, Node};
 
 /// A value that was read from JSON as a node, for included files. `None` when there is too much of it.
-pub(crate) fn from_value(value: &Value, place: Place, budget: &mut Budget) -> Option<Node> {
+pub(crate) fn from_value(value: &Value, place: FileSpan, budget: &mut Budget) -> Option<Node> {
     budget.data = budget.data.checked_sub(1)?;
     let data = match value {
         Value::Bool(flag) => Data::Bool(*flag),

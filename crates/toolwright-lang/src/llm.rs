@@ -136,7 +136,7 @@ impl ExtractJson {
         }
     }
 
-    /// The value that is meant: the text read as JSON, or the text itself when it is none.
+    /// The value that is meant: the text read as JSON, or the text itself when it is not JSON.
     pub fn value(self, answer: &str) -> Json {
         let text = self.text(answer);
         if self == ExtractJson::None {

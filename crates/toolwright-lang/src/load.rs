@@ -7,20 +7,20 @@ use indexmap::IndexMap;
 use toolwright_core::{Patterns, Secret, ToolError, Toolset};
 use toolwright_expr::Value;
 
-use crate::absent::Absent;
 use crate::bind::BoundFile;
-use crate::build::{self, Builder, FlowInfo, Tools};
+use crate::build::{self, FileBuilder, FlowInfo, Tools};
 use crate::check;
 use crate::cli::Cli;
-use crate::diag::{Diagnostic, LoadError, Place, Problems, Severity};
+use crate::diag::{Diagnostic, FileSpan, LoadError, Problems, Severity};
 use crate::env::Variable;
 use crate::exec::Globals;
 use crate::files::Source;
 use crate::host::{Host, Server, ServerState, ServerTools};
-use crate::live::{CurrentTools, Live, LiveServer};
+use crate::missing_tools::Absent;
 use crate::needs::Wanted;
 use crate::parse::SourceFile;
 use crate::sections::{self, Chat};
+use crate::server_imports::{CurrentTools, LiveServer, ServerImport};
 use crate::yaml::{Data, Node};
 
 /// Where tools are for all programs, as messages and `auto_import_scope` say it; and where they are for the
@@ -70,9 +70,9 @@ pub struct Loaded {
     secrets: Vec<Secret>,
     absent: Vec<Absent>,
     made: HashSet<Arc<str>>,
-    live: Vec<Live>,
+    live: Vec<ServerImport>,
     servers: Vec<LiveServer>,
-    pub(crate) unknown: Vec<(String, Place)>,
+    pub(crate) unknown: Vec<(String, FileSpan)>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) flows: Vec<FlowInfo>,
     pub(crate) problems: Problems,
@@ -95,8 +95,8 @@ impl Loaded {
     }
 
     /// The tools as they are now, for a run: see [`CurrentTools`]. Of the tools that servers bring later,
-    /// those whose names match are among them. `None` when the file takes in no tools of servers, so that
-    /// [`tools`](Self::tools) is all there is.
+    /// those whose names match are included. `None` when the file imports no tools of servers: then
+    /// [`tools`](Self::tools) is complete.
     pub fn current_tools<S: AsRef<str>>(
         &self,
         patterns: impl IntoIterator<Item = S>,
@@ -116,19 +116,24 @@ impl Loaded {
         let tools = &self.chat.as_ref()?.tools;
         let of_chat = self.live.iter().cloned().map(|live| {
             let open = live.chat || live.names.iter().all(|name| tools.get(name).is_some());
-            Live { open, ..live }
+            ServerImport { open, ..live }
         });
         self.following(tools.clone().filtered(&patterns), Patterns::new(&patterns), of_chat.collect())
     }
 
-    fn following(&self, tools: Toolset, wanted: Patterns, imports: Vec<Live>) -> Option<CurrentTools> {
+    fn following(
+        &self,
+        tools: Toolset,
+        wanted: Patterns,
+        imports: Vec<ServerImport>,
+    ) -> Option<CurrentTools> {
         let there = !imports.is_empty() && !self.servers.is_empty();
         there.then(|| CurrentTools::new(tools, self.servers.clone(), imports, wanted))
     }
 
-    /// Why a tool that the file speaks of is not among its [`tools`](Self::tools): it is suspended or cannot
-    /// be used, or its server cannot be had. Another tool of that name is not what the file means. `None` for
-    /// a name the file does not know.
+    /// Why a tool that the file mentions is not among its [`tools`](Self::tools): it is suspended or
+    /// unusable, or its server is unavailable. Another tool of that name is not what the file means. `None`
+    /// for a name the file does not know.
     pub fn why_missing(&self, name: &str) -> Option<String> {
         if self.tools.get(name).is_some() {
             return None;
@@ -190,7 +195,7 @@ impl BoundFile {
     pub fn compile(self, servers: &HashMap<String, ServerState>) -> Loaded {
         let BoundFile { root, mut problems, host, globals, models, .. } = self;
         let names = sections::server_names(&root);
-        let mut builder = Builder::new(&mut problems, &host, (names, servers), &models, globals.clone());
+        let mut builder = FileBuilder::new(&mut problems, &host, (names, servers), &models, globals.clone());
         if let Some(Node { data: Data::Map(entries), .. }) = root.get("sandboxes") {
             builder.sandboxes = entries.iter().map(|(name, _)| name.key_text()).collect();
         }
@@ -220,7 +225,7 @@ impl BoundFile {
         }
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
-        let Builder { flows, absent, live, made, asked, unknown, .. } = builder;
+        let FileBuilder { flows, absent, live, made, asked, unknown, .. } = builder;
         let asked = asked.into_iter().filter_map(|(name, known)| {
             let ServerTools { tools, source, .. } = known?;
             Some(LiveServer { name, source: source?, tools })

@@ -29,11 +29,11 @@ use crate::yaml::{Data, Node};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    parts: Vec<Part>,
+    parts: Vec<FilePart>,
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum FilePart {
     Everything,
     Tool(String),
     Tools(Vec<String>),
@@ -45,7 +45,7 @@ enum Part {
 impl Wanted {
     /// The whole file.
     pub fn everything() -> Self {
-        Self::default().with(Part::Everything)
+        Self::default().with(FilePart::Everything)
     }
 
     /// None of its tools: only sections are looked at.
@@ -55,7 +55,7 @@ impl Wanted {
 
     /// One tool.
     pub fn tool(name: impl Into<String>) -> Self {
-        Self::default().with(Part::Tool(name.into()))
+        Self::default().with(FilePart::Tool(name.into()))
     }
 
     /// The tools whose names match, as in [`Patterns`]; all of them without patterns.
@@ -65,12 +65,12 @@ impl Wanted {
 
     /// The chat program with its tools.
     pub fn chat() -> Self {
-        Self::default().with(Part::Chat)
+        Self::default().with(FilePart::Chat)
     }
 
     /// The batch program.
     pub fn cli() -> Self {
-        Self::default().with(Part::Cli)
+        Self::default().with(FilePart::Cli)
     }
 
     /// The same, and tools whose names match.
@@ -80,16 +80,16 @@ impl Wanted {
         if patterns.is_empty() {
             patterns.push("*".to_owned());
         }
-        self.with(Part::Tools(patterns))
+        self.with(FilePart::Tools(patterns))
     }
 
     /// The same, and the prompts.
     #[must_use]
     pub fn and_prompts(self) -> Self {
-        self.with(Part::Prompts)
+        self.with(FilePart::Prompts)
     }
 
-    fn with(mut self, part: Part) -> Self {
+    fn with(mut self, part: FilePart) -> Self {
         self.parts.push(part);
         self
     }
@@ -99,20 +99,20 @@ impl Wanted {
 #[derive(Debug, Clone)]
 pub struct Needs {
     servers: BTreeSet<String>,
-    variables: Names,
-    data: Names,
+    variables: NeededNames,
+    data: NeededNames,
     /// Whether a needed variable must be set; one that is not set is empty otherwise.
     strict: bool,
 }
 
 /// Some names, or all.
 #[derive(Debug, Clone, Default)]
-struct Names {
+struct NeededNames {
     all: bool,
     some: BTreeSet<String>,
 }
 
-impl Names {
+impl NeededNames {
     fn has(&self, name: &str) -> bool {
         self.all || self.some.contains(name)
     }
@@ -125,9 +125,9 @@ impl Needs {
             trace.part(part);
         }
         let Trace { servers, variables, seen_data, .. } = trace;
-        let everything = wanted.parts.iter().any(|part| matches!(part, Part::Everything));
-        let all = |names: Names| Names { all: names.all || everything, ..names };
-        let data = Names { all: false, some: seen_data };
+        let everything = wanted.parts.iter().any(|part| matches!(part, FilePart::Everything));
+        let all = |names: NeededNames| NeededNames { all: names.all || everything, ..names };
+        let data = NeededNames { all: false, some: seen_data };
         Needs { servers, variables: all(variables), data: all(data), strict: true }
     }
 
@@ -204,7 +204,7 @@ struct Trace<'n> {
     seen: BTreeSet<String>,
     seen_data: BTreeSet<String>,
     servers: BTreeSet<String>,
-    variables: Names,
+    variables: NeededNames,
 }
 
 impl<'n> Trace<'n> {
@@ -218,7 +218,7 @@ impl<'n> Trace<'n> {
             seen: BTreeSet::new(),
             seen_data: BTreeSet::new(),
             servers: BTreeSet::new(),
-            variables: Names::default(),
+            variables: NeededNames::default(),
         };
         for (server, _, scope) in sections::auto_imports(root) {
             if scope != CHAT {
@@ -257,10 +257,10 @@ impl<'n> Trace<'n> {
         self.definitions.entry(name).or_default().push(node);
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &FilePart) {
         let root = self.root;
         match part {
-            Part::Everything => {
+            FilePart::Everything => {
                 for (server, _, _) in sections::auto_imports(root) {
                     self.server(&server);
                 }
@@ -268,15 +268,15 @@ impl<'n> Trace<'n> {
                     root.get(name).into_iter().for_each(|node| self.visit(node));
                 }
             }
-            Part::Tool(name) => self.tool(name),
-            Part::Tools(patterns) => self.matching(patterns),
-            Part::Chat => {
+            FilePart::Tool(name) => self.tool(name),
+            FilePart::Tools(patterns) => self.matching(patterns),
+            FilePart::Chat => {
                 root.get("chat").into_iter().for_each(|node| self.visit(node));
                 let of_chat = sections::auto_imports(root).into_iter().filter(|(_, _, scope)| scope == CHAT);
                 of_chat.for_each(|(server, _, _)| self.server(&server));
             }
-            Part::Cli => root.get("cli").into_iter().for_each(|node| self.visit(node)),
-            Part::Prompts => root.get("prompts").into_iter().for_each(|node| self.visit(node)),
+            FilePart::Cli => root.get("cli").into_iter().for_each(|node| self.visit(node)),
+            FilePart::Prompts => root.get("prompts").into_iter().for_each(|node| self.visit(node)),
         }
     }
 

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Misfit, Step};
+use toolwright_core::{DataError, PathSegment};
 
-use crate::diag::{Diagnostic, LoadError, Place, Problems, Severity};
+use crate::diag::{Diagnostic, FileSpan, LoadError, Problems, Severity};
 use crate::env::{self, Variable};
 use crate::file;
 use crate::files::{Loader, Source};
@@ -53,14 +53,16 @@ pub struct Section<T> {
 
 impl<T> Section<T> {
     /// The location at the end of a path into the section, as far as the path exists.
-    fn place(&self, path: &[Step]) -> Place {
+    fn place(&self, path: &[PathSegment]) -> FileSpan {
         let (mut node, mut place) = (&self.node, self.node.place);
         for step in path {
             let found = match (step, &node.data) {
-                (Step::Key(key), Data::Map(entries)) => {
+                (PathSegment::Key(key), Data::Map(entries)) => {
                     entries.iter().find(|(name, _)| name.is_key(key)).map(|(name, value)| (value, name.place))
                 }
-                (Step::Index(index), Data::List(items)) => items.get(*index).map(|item| (item, item.place)),
+                (PathSegment::Index(index), Data::List(items)) => {
+                    items.get(*index).map(|item| (item, item.place))
+                }
                 _ => None,
             };
             match found {
@@ -86,7 +88,7 @@ impl SourceFile {
     fn read(mut loader: Loader, source: Source) -> Self {
         let mut problems = Problems::default();
         let root = loader.root(&mut problems, source);
-        let root = root.unwrap_or(Node { data: Data::Bad, place: Place::default() });
+        let root = root.unwrap_or(Node { data: Data::Bad, place: FileSpan::default() });
         if !matches!(root.data, Data::Bad | Data::Null) {
             shape::check(&mut problems, &root, &file::FILE);
         }
@@ -109,7 +111,7 @@ impl SourceFile {
     pub fn section<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(Json) -> Result<T, Vec<Misfit>>,
+        read: impl FnOnce(Json) -> Result<T, Vec<DataError>>,
     ) -> Option<Section<T>> {
         self.read.insert(name);
         let node = self.root.get(name)?.clone();
@@ -125,7 +127,7 @@ impl SourceFile {
                     }
                     let named = [format!("`{name}`"), format!("`{name}.")];
                     let named = named.iter().any(|word| misfit.message.contains(word));
-                    let Misfit { path, message, hint } =
+                    let DataError { path, message, hint } =
                         if named { misfit } else { misfit.about(format_args!("`{name}`")) };
                     self.problems.add(Severity::Error, section.place(&path), message, hint);
                 }
@@ -135,8 +137,8 @@ impl SourceFile {
     }
 
     /// A problem in a section, at the location its path leads to.
-    pub fn diagnostic<T>(&self, section: &Section<T>, severity: Severity, misfit: Misfit) -> Diagnostic {
-        let Misfit { path, message, hint } = misfit;
+    pub fn diagnostic<T>(&self, section: &Section<T>, severity: Severity, misfit: DataError) -> Diagnostic {
+        let DataError { path, message, hint } = misfit;
         self.problems.sources.diagnostic(severity, section.place(&path), message, hint)
     }
 
@@ -165,7 +167,7 @@ impl SourceFile {
     }
 
     /// The governing sections that nobody has read, with their locations.
-    pub(crate) fn unread(&self) -> Vec<(&'static str, Place)> {
+    pub(crate) fn unread(&self) -> Vec<(&'static str, FileSpan)> {
         let unread = GOVERNING.into_iter().filter(|name| !self.read.contains(name));
         let there = unread.filter_map(|name| Some((name, self.root.get(name)?)));
         there

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use toolwright_core::{Patterns, nearest};
 
-use crate::absent::Absent;
-use crate::build::{Builder, Tools, texts};
-use crate::diag::Place;
+use crate::build::{FileBuilder, Tools, texts};
+use crate::diag::FileSpan;
+use crate::missing_tools::Absent;
 use crate::step::call::Callee;
 use crate::yaml::{Data, Node};
 
-impl Builder<'_> {
+impl FileBuilder<'_> {
     /// A list of references and definitions: names, `match` patterns, or new tools. References come first.
     pub(crate) fn references(&mut self, list: &Node, shared: &Tools, scope: &str) -> Tools {
         let Data::List(nodes) = &list.data else {
@@ -60,14 +60,14 @@ impl Builder<'_> {
         into.extend(found.into_iter().map(|(name, callee)| (name.clone(), callee.clone())));
     }
 
-    pub(crate) fn unusable_tool(&mut self, name: &str, place: Place) {
+    pub(crate) fn unusable_tool(&mut self, name: &str, place: FileSpan) {
         self.problems.error(place, format!("`{name}` cannot be called: its definition has problems"));
     }
 
     pub(crate) fn unknown_tool<'n>(
         &mut self,
         name: &str,
-        place: Place,
+        place: FileSpan,
         known: impl Iterator<Item = &'n str> + Clone,
     ) {
         if self.unasked.iter().any(|prefix| name.starts_with(prefix.as_str())) {

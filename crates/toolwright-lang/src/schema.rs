@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::file;
 use crate::input::Type;
-use crate::shape::{EXTRACTS, Key, Kind, Needed, Shape, Unknown};
+use crate::shape::{EXTRACTS, Needed, Shape, ShapeKey, ShapeKind, Unknown};
 
 /// The JSON Schema of tool files.
 pub fn file_schema() -> Value {
@@ -64,7 +64,7 @@ fn object(shape: &Shape) -> Value {
     })
 }
 
-fn described(key: &Key) -> Value {
+fn described(key: &ShapeKey) -> Value {
     let mut schema = Map::new();
     schema.insert("description".to_owned(), key.about.into());
     let kind = kind(key.kind);
@@ -87,42 +87,44 @@ fn or_null(mut schema: Value) -> Value {
     schema
 }
 
-fn kind(kind: Kind) -> Value {
+fn kind(kind: ShapeKind) -> Value {
     let text = json!({"type": "string"});
     let list = |items: Value| json!({"type": "array", "items": items});
     match kind {
-        Kind::Text | Kind::Template => text,
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Count => json!({"type": "integer"}),
-        Kind::Whole(least) => json!({"type": "integer", "minimum": least}),
-        Kind::Number => json!({"type": "number", "minimum": 0}),
-        Kind::NumberMap => {
+        ShapeKind::Text | ShapeKind::Template => text,
+        ShapeKind::Flag => json!({"type": "boolean"}),
+        ShapeKind::Count => json!({"type": "integer"}),
+        ShapeKind::Whole(least) => json!({"type": "integer", "minimum": least}),
+        ShapeKind::Number => json!({"type": "number", "minimum": 0}),
+        ShapeKind::NumberMap => {
             json!({"type": "object", "additionalProperties": {"type": "number", "minimum": 0}})
         }
-        Kind::Any | Kind::Document => json!({}),
-        Kind::Map | Kind::Documents => json!({"type": "object"}),
-        Kind::Word(words) => json!({"enum": words}),
-        Kind::Texts | Kind::Templates => list(text),
-        Kind::TextOrTexts => json!({"oneOf": [text, list(json!({"type": "string"}))]}),
-        Kind::TemplateMap | Kind::TextMap => json!({"type": "object", "additionalProperties": text}),
-        Kind::Body => json!({"$ref": "#/$defs/body"}),
-        Kind::Inputs => list(reference(&file::INPUT)),
-        Kind::Definitions => list(json!({"$ref": "#/$defs/definition"})),
-        Kind::References => list(json!({"oneOf": [
+        ShapeKind::Any | ShapeKind::Document => json!({}),
+        ShapeKind::Map | ShapeKind::Documents => json!({"type": "object"}),
+        ShapeKind::Word(words) => json!({"enum": words}),
+        ShapeKind::Texts | ShapeKind::Templates => list(text),
+        ShapeKind::TextOrTexts => json!({"oneOf": [text, list(json!({"type": "string"}))]}),
+        ShapeKind::TemplateMap | ShapeKind::TextMap => {
+            json!({"type": "object", "additionalProperties": text})
+        }
+        ShapeKind::Body => json!({"$ref": "#/$defs/body"}),
+        ShapeKind::Inputs => list(reference(&file::INPUT)),
+        ShapeKind::Definitions => list(json!({"$ref": "#/$defs/definition"})),
+        ShapeKind::References => list(json!({"oneOf": [
             {"type": "string"},
             {"type": "object", "properties": {"match": {"type": "array", "items": {"type": "string"}}},
                 "required": ["match"], "additionalProperties": false},
             {"$ref": "#/$defs/definition"}
         ]})),
-        Kind::Matchers => list(reference(&file::MATCHER)),
-        Kind::Hint => json!({"type": ["string", "boolean"]}),
-        Kind::JsonOutput => json!({"enum": [true, false, "pretty"]}),
-        Kind::ExtractJson => json!({"anyOf": [{"type": "boolean"}, {"enum": EXTRACTS}]}),
-        Kind::Object(shape) => reference(shape),
-        Kind::Named(shape) => {
+        ShapeKind::Matchers => list(reference(&file::MATCHER)),
+        ShapeKind::Hint => json!({"type": ["string", "boolean"]}),
+        ShapeKind::JsonOutput => json!({"enum": [true, false, "pretty"]}),
+        ShapeKind::ExtractJson => json!({"anyOf": [{"type": "boolean"}, {"enum": EXTRACTS}]}),
+        ShapeKind::Object(shape) => reference(shape),
+        ShapeKind::Named(shape) => {
             json!({"type": "object", "additionalProperties": {"oneOf": [reference(shape), {"type": "null"}]}})
         }
-        Kind::Servers => json!({"type": "object", "additionalProperties": {"$ref": "#/$defs/server"}}),
+        ShapeKind::Servers => json!({"type": "object", "additionalProperties": {"$ref": "#/$defs/server"}}),
     }
 }
 
@@ -152,38 +154,38 @@ pub fn reference_page() -> String {
     page
 }
 
-fn holds(kind: Kind) -> String {
+fn holds(kind: ShapeKind) -> String {
     match kind {
-        Kind::Text => "text".to_owned(),
-        Kind::Template => "template".to_owned(),
-        Kind::Flag => "true or false".to_owned(),
-        Kind::Count => "integer".to_owned(),
-        Kind::Whole(least) => format!("integer, {least} or more"),
-        Kind::Number => "number, 0 or more".to_owned(),
-        Kind::NumberMap => "map of numbers, 0 or more".to_owned(),
-        Kind::Any => "any".to_owned(),
-        Kind::Document => "any, with templates".to_owned(),
-        Kind::Map => "map".to_owned(),
-        Kind::Documents => "map, with templates".to_owned(),
-        Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-        Kind::Texts => "list of texts".to_owned(),
-        Kind::TextOrTexts => "text or list of texts".to_owned(),
-        Kind::Templates => "list of templates".to_owned(),
-        Kind::TemplateMap => "map of templates".to_owned(),
-        Kind::TextMap => "map of texts".to_owned(),
-        Kind::Body => "statement or list of statements".to_owned(),
-        Kind::Inputs => "list of inputs".to_owned(),
-        Kind::Definitions => "list of tool definitions".to_owned(),
-        Kind::References => "list of tool names, `{match: [patterns]}`, and definitions".to_owned(),
-        Kind::Matchers => "list of matchers".to_owned(),
-        Kind::Hint => "template, true or false".to_owned(),
-        Kind::JsonOutput => "`false`, `true`, `pretty`".to_owned(),
-        Kind::ExtractJson => {
+        ShapeKind::Text => "text".to_owned(),
+        ShapeKind::Template => "template".to_owned(),
+        ShapeKind::Flag => "true or false".to_owned(),
+        ShapeKind::Count => "integer".to_owned(),
+        ShapeKind::Whole(least) => format!("integer, {least} or more"),
+        ShapeKind::Number => "number, 0 or more".to_owned(),
+        ShapeKind::NumberMap => "map of numbers, 0 or more".to_owned(),
+        ShapeKind::Any => "any".to_owned(),
+        ShapeKind::Document => "any, with templates".to_owned(),
+        ShapeKind::Map => "map".to_owned(),
+        ShapeKind::Documents => "map, with templates".to_owned(),
+        ShapeKind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        ShapeKind::Texts => "list of texts".to_owned(),
+        ShapeKind::TextOrTexts => "text or list of texts".to_owned(),
+        ShapeKind::Templates => "list of templates".to_owned(),
+        ShapeKind::TemplateMap => "map of templates".to_owned(),
+        ShapeKind::TextMap => "map of texts".to_owned(),
+        ShapeKind::Body => "statement or list of statements".to_owned(),
+        ShapeKind::Inputs => "list of inputs".to_owned(),
+        ShapeKind::Definitions => "list of tool definitions".to_owned(),
+        ShapeKind::References => "list of tool names, `{match: [patterns]}`, and definitions".to_owned(),
+        ShapeKind::Matchers => "list of matchers".to_owned(),
+        ShapeKind::Hint => "template, true or false".to_owned(),
+        ShapeKind::JsonOutput => "`false`, `true`, `pretty`".to_owned(),
+        ShapeKind::ExtractJson => {
             let words: Vec<_> = EXTRACTS.iter().map(|word| format!("`{word}`")).collect();
             format!("true, false, {}", words.join(", "))
         }
-        Kind::Object(shape) => format!("map: {}", shape.name),
-        Kind::Named(shape) => format!("map of names to: {}", shape.name),
-        Kind::Servers => "map of names to MCP servers".to_owned(),
+        ShapeKind::Object(shape) => format!("map: {}", shape.name),
+        ShapeKind::Named(shape) => format!("map of names to: {}", shape.name),
+        ShapeKind::Servers => "map of names to MCP servers".to_owned(),
     }
 }

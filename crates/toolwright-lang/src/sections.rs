@@ -7,16 +7,16 @@ use indexmap::IndexMap;
 use toolwright_core::Toolset;
 use toolwright_expr::Value;
 
-use crate::build::{self, Builder, FlowInfo, Tools, Visible, text};
+use crate::build::{self, FileBuilder, FlowInfo, Tools, Visible, text};
 use crate::cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
-use crate::diag::{Place, Problems, Severity};
+use crate::diag::{FileSpan, Problems, Severity};
 use crate::error;
 use crate::exec::Globals;
 use crate::host::{Host, Server, Trust};
 use crate::json;
 use crate::needs::Needs;
 use crate::shape;
-use crate::template::{self, Document};
+use crate::template::{self, TemplateTree};
 use crate::yaml::{Data, Node};
 
 /// The `chat` section.
@@ -56,11 +56,10 @@ pub(crate) fn data(
             problems.error_hint(key.place, message, "expressions can only use names, such as `total`");
         }
         let before = problems.errors();
-        let document = Document::compile(problems, node);
+        let document = TemplateTree::compile(problems, node);
         let compiled = problems.errors() == before;
         let later = names.get(index..).unwrap_or_default();
-        // What is not used may be made of variables that are not set: that it fails then is no problem of the
-        // file.
+        // An unused entry may need variables that are not set; its failure is not a problem of the file.
         let mut aside = (!needs.data(&name)).then(|| problems.clone());
         let told = aside.as_mut().unwrap_or(problems);
         match compiled.then(|| evaluate(told, &document, globals, host, later)).flatten() {
@@ -81,13 +80,13 @@ pub(crate) fn data(
 /// names that come below it.
 fn evaluate(
     problems: &mut Problems,
-    document: &Document,
+    document: &TemplateTree,
     globals: &Globals,
     host: &Host,
     later: &[String],
 ) -> Option<Value> {
     let limits = &host.limits.expression;
-    if let Document::Template(snippet) = document {
+    if let TemplateTree::Template(snippet) = document {
         // Evaluated once only: it may take its time.
         let made = snippet.template.evaluate(globals, limits);
         return made.map_err(|error| template::report_names(problems, snippet, &error, globals, later)).ok();
@@ -143,7 +142,7 @@ fn server(
     limits: &toolwright_expr::EvalLimits,
 ) -> Option<Server> {
     let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
-        let document = Document::compile(problems, node);
+        let document = TemplateTree::compile(problems, node);
         match document.evaluate(globals, limits).and_then(|value| {
             let broken = |error| error::no_document(error, "this cannot be used".to_owned(), None);
             json::from_value(&value, limits).map_err(broken)
@@ -244,7 +243,7 @@ fn time_of(problems: &mut Problems, node: &Node, what: &str) -> Option<Duration>
     let given = match &node.data {
         Data::Int(given) => given.to_string().parse().ok(),
         Data::Float(given) => Some(*given),
-        // That it is no number is told with its shape.
+        // The check of the shape reports other types.
         _ => return None,
     };
     let seconds = given.filter(|seconds: &f64| *seconds >= 0.001 && *seconds <= 86_400.0);
@@ -255,13 +254,13 @@ fn time_of(problems: &mut Problems, node: &Node, what: &str) -> Option<Duration>
 }
 
 /// Servers whose tools appear by themselves: name, place, scope.
-pub(crate) fn auto_imports(root: &Node) -> Vec<(String, Place, String)> {
+pub(crate) fn auto_imports(root: &Node) -> Vec<(String, FileSpan, String)> {
     let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return Vec::new() };
     let scope = |node: &Node| text(node, "auto_import_scope").filter(|scope| scope != "none");
     entries.iter().filter_map(|(name, node)| Some((name.key_text(), node.place, scope(node)?))).collect()
 }
 
-pub(crate) fn chat(builder: &mut Builder<'_>, node: &Node, shared: &Tools, auto: Tools) -> Option<Chat> {
+pub(crate) fn chat(builder: &mut FileBuilder<'_>, node: &Node, shared: &Tools, auto: Tools) -> Option<Chat> {
     if !matches!(node.data, Data::Map(_)) {
         return None;
     }
@@ -288,7 +287,7 @@ pub(crate) fn chat(builder: &mut Builder<'_>, node: &Node, shared: &Tools, auto:
     })
 }
 
-pub(crate) fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Option<Cli> {
+pub(crate) fn cli(builder: &mut FileBuilder<'_>, node: &Node, shared: &Tools) -> Option<Cli> {
     if !matches!(node.data, Data::Map(_)) {
         return None;
     }

@@ -14,7 +14,7 @@ pub(crate) struct Shape {
     pub(crate) name: &'static str,
     /// One sentence for the reference page.
     pub(crate) about: &'static str,
-    pub(crate) keys: &'static [Key],
+    pub(crate) keys: &'static [ShapeKey],
     /// What an unknown key is.
     pub(crate) unknown: Unknown,
 }
@@ -28,9 +28,9 @@ pub(crate) enum Unknown {
 
 /// One key of a shape.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct ShapeKey {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ShapeKind,
     pub(crate) needed: Needed,
     pub(crate) about: &'static str,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Needed {
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ShapeKind {
     Text,
     /// Text with `${...}`.
     Template,
@@ -95,21 +95,21 @@ pub(crate) enum Kind {
 /// The words of [`Kind::ExtractJson`].
 pub(crate) const EXTRACTS: [&str; 4] = ["first", "last", "all", "none"];
 
-pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key { name, kind, needed: Needed::Required, about }
+pub(crate) const fn required(name: &'static str, kind: ShapeKind, about: &'static str) -> ShapeKey {
+    ShapeKey { name, kind, needed: Needed::Required, about }
 }
 
-pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key { name, kind, needed: Needed::Optional, about }
+pub(crate) const fn optional(name: &'static str, kind: ShapeKind, about: &'static str) -> ShapeKey {
+    ShapeKey { name, kind, needed: Needed::Optional, about }
 }
 
-pub(crate) const fn strict(name: &'static str, about: &'static str, keys: &'static [Key]) -> Shape {
+pub(crate) const fn strict(name: &'static str, about: &'static str, keys: &'static [ShapeKey]) -> Shape {
     Shape { name, about, keys, unknown: Unknown::Error }
 }
 
 /// Checks a node against a shape: it is a map, its keys are known, the required ones are there, and simple
 /// values are of the right kind. Bodies, definitions and the like are checked where they are built. False
-/// when the node is no map.
+/// when the node is not a map.
 pub(crate) fn check(problems: &mut Problems, node: &Node, shape: &Shape) -> bool {
     let Data::Map(entries) = &node.data else {
         if !matches!(node.data, Data::Bad) {
@@ -131,7 +131,7 @@ pub(crate) fn check(problems: &mut Problems, node: &Node, shape: &Shape) -> bool
         if node.get(key.name).is_none() {
             let message = format!("{} needs the key `{}`", with_article(shape.name), key.name);
             let hint = match key.kind {
-                Kind::Word(words) => {
+                ShapeKind::Word(words) => {
                     let words: Vec<_> = words.iter().map(|word| format!("`{}: {word}`", key.name)).collect();
                     words.join(" or ")
                 }
@@ -166,7 +166,7 @@ fn is_number(node: &Node) -> bool {
     }
 }
 
-fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
+fn check_kind(problems: &mut Problems, node: &Node, key: &ShapeKey, shape: &Shape) {
     if matches!(node.data, Data::Bad) {
         return;
     }
@@ -176,24 +176,24 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
     }
     let text = |node: &Node| matches!(node.data, Data::Text(_) | Data::Bad);
     let wanted = match key.kind {
-        Kind::Any | Kind::Document => return,
-        Kind::Text | Kind::Template => (!text(node)).then_some("text"),
-        Kind::Flag => flag(node).is_none().then_some("true or false"),
-        Kind::Count => count(node).is_none().then_some("an integer"),
-        Kind::Whole(least) => match &node.data {
+        ShapeKind::Any | ShapeKind::Document => return,
+        ShapeKind::Text | ShapeKind::Template => (!text(node)).then_some("text"),
+        ShapeKind::Flag => flag(node).is_none().then_some("true or false"),
+        ShapeKind::Count => count(node).is_none().then_some("an integer"),
+        ShapeKind::Whole(least) => match &node.data {
             Data::Int(number) if *number >= least => None,
             _ if least > 0 => Some("a whole number, 1 or more"),
             _ => Some("a whole number, 0 or more"),
         },
-        Kind::Number => (!is_number(node)).then_some("a number, 0 or more"),
-        Kind::NumberMap => match &node.data {
+        ShapeKind::Number => (!is_number(node)).then_some("a number, 0 or more"),
+        ShapeKind::NumberMap => match &node.data {
             Data::Map(entries) if entries.iter().all(|(_, node)| is_number(node)) => None,
             _ => Some("a map of numbers, 0 or more"),
         },
-        Kind::Map | Kind::Documents | Kind::TemplateMap => {
+        ShapeKind::Map | ShapeKind::Documents | ShapeKind::TemplateMap => {
             (!matches!(node.data, Data::Map(_))).then_some("a map")
         }
-        Kind::TextMap => match &node.data {
+        ShapeKind::TextMap => match &node.data {
             Data::Map(entries) => {
                 for (name, value) in entries.iter().filter(|(_, value)| !text(value)) {
                     let message =
@@ -204,24 +204,26 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             }
             _ => Some("a map"),
         },
-        Kind::Texts | Kind::Templates => match &node.data {
+        ShapeKind::Texts | ShapeKind::Templates => match &node.data {
             Data::List(items) if items.iter().all(text) => None,
             _ => Some("a list of texts"),
         },
-        Kind::TextOrTexts => match &node.data {
+        ShapeKind::TextOrTexts => match &node.data {
             Data::Text(_) => None,
             Data::List(items) if items.iter().all(text) => None,
             _ => Some("text or a list of texts"),
         },
-        Kind::Hint => (!text(node) && !matches!(node.data, Data::Bool(_))).then_some("text, true or false"),
-        Kind::JsonOutput => match &node.data {
+        ShapeKind::Hint => {
+            (!text(node) && !matches!(node.data, Data::Bool(_))).then_some("text, true or false")
+        }
+        ShapeKind::JsonOutput => match &node.data {
             Data::Text(word) if &**word == "pretty" => None,
             _ => flag(node).is_none().then_some("true, false or `pretty`"),
         },
-        Kind::ExtractJson => match &node.data {
+        ShapeKind::ExtractJson => match &node.data {
             Data::Text(word) => {
                 if !EXTRACTS.contains(&&**word) {
-                    let message = format!("`{word}` is none of the words of `{}`: it means `none`", key.name);
+                    let message = format!("unknown value `{word}` of `{}` is read as `none`", key.name);
                     let words: Vec<_> = EXTRACTS.iter().map(|word| format!("`{word}`")).collect();
                     problems.warn_hint(node.place, message, format!("there are {}", words.join(", ")));
                 }
@@ -230,7 +232,7 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             Data::Bool(_) => None,
             _ => Some("true, false, `first`, `last`, `all` or `none`"),
         },
-        Kind::Word(words) => {
+        ShapeKind::Word(words) => {
             let known = node.text().is_some_and(|text| words.contains(&&**text));
             if !known {
                 let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -238,11 +240,11 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             }
             return;
         }
-        Kind::Object(inner) => {
+        ShapeKind::Object(inner) => {
             check(problems, node, inner);
             return;
         }
-        Kind::Named(inner) => match &node.data {
+        ShapeKind::Named(inner) => match &node.data {
             Data::Map(entries) => {
                 for (_, value) in entries {
                     if !matches!(value.data, Data::Null) {
@@ -253,18 +255,18 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             }
             _ => Some("a map"),
         },
-        Kind::Servers => {
+        ShapeKind::Servers => {
             check_servers(problems, node);
             return;
         }
-        Kind::Body => return,
-        Kind::Inputs | Kind::Definitions | Kind::References | Kind::Matchers => {
+        ShapeKind::Body => return,
+        ShapeKind::Inputs | ShapeKind::Definitions | ShapeKind::References | ShapeKind::Matchers => {
             (!matches!(node.data, Data::List(_))).then_some("a list")
         }
     };
     if let Some(wanted) = wanted {
         let given = match (key.kind, &node.data) {
-            (Kind::Whole(_) | Kind::Number, Data::Int(_) | Data::Float(_)) => node.key_text(),
+            (ShapeKind::Whole(_) | ShapeKind::Number, Data::Int(_) | Data::Float(_)) => node.key_text(),
             _ => node.kind().to_owned(),
         };
         let message = format!("`{}` of {} is {wanted}, not {given}", key.name, with_article(shape.name));
@@ -291,16 +293,20 @@ pub(crate) fn flag(node: &Node) -> Option<bool> {
 }
 
 /// How a value of that kind is written, when it was written in another way.
-fn written(key: &Key, node: &Node) -> Option<String> {
+fn written(key: &ShapeKey, node: &Node) -> Option<String> {
     let example = match (&key.kind, &node.data) {
-        (Kind::Template, _) => "write it in quotes: `\"${...}\"`",
-        (Kind::Text, Data::Bool(_) | Data::Int(_) | Data::Float(_)) => "put quotes around it to make it text",
-        (Kind::Map | Kind::Documents | Kind::TemplateMap | Kind::TextMap, _) => {
+        (ShapeKind::Template, _) => "write it in quotes: `\"${...}\"`",
+        (ShapeKind::Text, Data::Bool(_) | Data::Int(_) | Data::Float(_)) => {
+            "put quotes around it to make it text"
+        }
+        (ShapeKind::Map | ShapeKind::Documents | ShapeKind::TemplateMap | ShapeKind::TextMap, _) => {
             "write `name: value` for each, without `-`"
         }
-        (Kind::Inputs, _) => "write `- {name: ..., type: ...}` for each parameter",
-        (Kind::Definitions | Kind::References | Kind::Matchers, Data::Map(_)) => "begin each with `- `",
-        (Kind::Texts | Kind::Templates, Data::Text(_)) => "put it in a list: `[...]`",
+        (ShapeKind::Inputs, _) => "write `- {name: ..., type: ...}` for each parameter",
+        (ShapeKind::Definitions | ShapeKind::References | ShapeKind::Matchers, Data::Map(_)) => {
+            "begin each with `- `"
+        }
+        (ShapeKind::Texts | ShapeKind::Templates, Data::Text(_)) => "put it in a list: `[...]`",
         _ => return None,
     };
     Some(example.to_owned())

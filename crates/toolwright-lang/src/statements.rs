@@ -6,17 +6,17 @@ use regex::RegexBuilder;
 use toolwright_core::{Toolset, nearest};
 use toolwright_expr::{Script, Value};
 
-use crate::absent::{Absent, stand_in};
-use crate::build::{self, Builder, Visible, text, texts};
+use crate::build::{self, FileBuilder, Visible, text, texts};
 use crate::error::Catch;
 use crate::file;
+use crate::missing_tools::{Absent, stand_in};
 use crate::shape::{self, Shape};
-use crate::step::branch::{Arm, If, Match, Pattern, Test};
-use crate::step::call::{Call, Callee};
+use crate::step::branch::{Arm, ArmTest, FullPattern, If, MatchStep};
+use crate::step::call::{CallStep, Callee};
 use crate::step::each::Each;
 use crate::step::script::ScriptStep;
-use crate::step::{Body, Statement, Step};
-use crate::template::{self, Document, Snippet};
+use crate::step::{Body, Statement, StatementKind};
+use crate::template::{self, Snippet, TemplateTree};
 use crate::yaml::{Data, Node, Origin};
 
 /// The longest regular expression.
@@ -25,9 +25,9 @@ const MAX_PATTERN: usize = 8 * 1024;
 /// How much memory a compiled regular expression may take.
 const MAX_REGEX: usize = 1024 * 1024;
 
-impl Builder<'_> {
-    /// Compiles a statement or a list of them. What has a problem is reported and stands there as broken:
-    /// whoever asked looks at the problems before the body is run.
+impl FileBuilder<'_> {
+    /// Compiles a statement or a list of them. A statement with a problem is reported and stays
+    /// as broken: the caller checks the problems before it runs the body.
     pub(crate) fn body(&mut self, node: &Node, visible: Visible<'_>) -> Body {
         match &node.data {
             Data::Map(_) => Body::One(Box::new(self.statement(node, visible))),
@@ -74,22 +74,23 @@ impl Builder<'_> {
 
     /// A step with a problem is there all the same, as far as it can be, so that one run shows them all: a
     /// flow that has one is never run.
-    fn step(&mut self, node: &Node, shape: &'static Shape, visible: Visible<'_>) -> Step {
+    fn step(&mut self, node: &Node, shape: &'static Shape, visible: Visible<'_>) -> StatementKind {
         let before = self.problems.errors();
         shape::check(self.problems, node, shape);
         let whole = self.problems.errors() == before;
         match shape.name {
-            "call" => Step::Call(Box::new(self.call(node, whole, visible))),
-            "eval" => Step::Eval(
-                node.get("eval")
-                    .map_or(Document::Fixed(Value::None), |node| Document::compile(self.problems, node)),
-            ),
+            "call" => StatementKind::Call(Box::new(self.call(node, whole, visible))),
+            "eval" => {
+                StatementKind::Eval(node.get("eval").map_or(TemplateTree::Fixed(Value::None), |node| {
+                    TemplateTree::compile(self.problems, node)
+                }))
+            }
             "if" => self.branch(node, visible),
-            "for_each" => Step::Each(Box::new(self.each(node, visible))),
+            "for_each" => StatementKind::Each(Box::new(self.each(node, visible))),
             "match" => self.matching_step(node, visible),
             _ => match self.script(node, visible) {
-                Some(script) => Step::Script(Box::new(script)),
-                None => Step::Broken(Vec::new()),
+                Some(script) => StatementKind::Script(Box::new(script)),
+                None => StatementKind::Broken(Vec::new()),
             },
         }
     }
@@ -103,7 +104,7 @@ impl Builder<'_> {
     }
 
     /// What is inside a statement with a problem, so that one run shows them all.
-    fn broken_step(&mut self, node: &Node, visible: Visible<'_>) -> Step {
+    fn broken_step(&mut self, node: &Node, visible: Visible<'_>) -> StatementKind {
         let matchers = match node.get("matchers").map(|node| &node.data) {
             Some(Data::List(matchers)) => matchers.as_slice(),
             _ => &[],
@@ -111,7 +112,7 @@ impl Builder<'_> {
         let arms = matchers.iter().filter_map(|matcher| matcher.get("then"));
         let own = ["then", "else", "do", "default"].iter().filter_map(|key| node.get(key));
         let inside = own.chain(arms).filter(|inner| matches!(inner.data, Data::Map(_) | Data::List(_)));
-        Step::Broken(inside.map(|inner| self.body(inner, visible)).collect())
+        StatementKind::Broken(inside.map(|inner| self.body(inner, visible)).collect())
     }
 
     /// Which statement it is, by the one key that says so.
@@ -128,7 +129,7 @@ impl Builder<'_> {
                 };
                 let near = keys.iter().find_map(|key| nearest(key, names.clone()));
                 let hint = near.map_or_else(statement_hint, |near| format!("did you mean `{near}`?"));
-                self.problems.error_hint(node.place, "this is no statement we know", hint);
+                self.problems.error_hint(node.place, "unknown statement", hint);
                 None
             }
             many => {
@@ -145,7 +146,7 @@ impl Builder<'_> {
     }
 
     /// `whole`: the statement has no problem of its own.
-    fn call(&mut self, node: &Node, whole: bool, visible: Visible<'_>) -> Call {
+    fn call(&mut self, node: &Node, whole: bool, visible: Visible<'_>) -> CallStep {
         let name_node = node.get("call").unwrap_or(node);
         let name = name_node.text().cloned();
         let params = node.get("params").map_or_else(Vec::new, |params| build::params(self.problems, params));
@@ -178,23 +179,23 @@ impl Builder<'_> {
             }
             Catch::new(names.iter().map(String::as_str))
         });
-        Call { callee, params, catch, hint, place: name_node.place, whole }
+        CallStep { callee, params, catch, hint, place: name_node.place, whole }
     }
 
-    fn branch(&mut self, node: &Node, visible: Visible<'_>) -> Step {
+    fn branch(&mut self, node: &Node, visible: Visible<'_>) -> StatementKind {
         let condition = node.get("if").and_then(|node| Snippet::read(self.problems, node));
         let then = self.body_of(node, "then", visible);
         let otherwise = node.get("else").filter(|node| !matches!(node.data, Data::Null));
         let otherwise = otherwise.map(|body| self.body(body, visible));
         match condition {
-            Some(condition) => Step::If(Box::new(If { condition, then, otherwise })),
-            None => Step::Broken(std::iter::once(then).chain(otherwise).collect()),
+            Some(condition) => StatementKind::If(Box::new(If { condition, then, otherwise })),
+            None => StatementKind::Broken(std::iter::once(then).chain(otherwise).collect()),
         }
     }
 
     fn each(&mut self, node: &Node, visible: Visible<'_>) -> Each {
         let over_node = node.get("for_each").unwrap_or(node);
-        let over = Document::compile(self.problems, over_node);
+        let over = TemplateTree::compile(self.problems, over_node);
         let body = self.body_of(node, "do", visible);
         let parallelism = node.get("parallelism").and_then(shape::count);
         let parallelism = parallelism.map_or(0, |count| usize::try_from(count).unwrap_or(0));
@@ -202,7 +203,7 @@ impl Builder<'_> {
         Each { over, body, parallelism, located }
     }
 
-    fn matching_step(&mut self, node: &Node, visible: Visible<'_>) -> Step {
+    fn matching_step(&mut self, node: &Node, visible: Visible<'_>) -> StatementKind {
         let value = node.get("match").and_then(|node| Snippet::read(self.problems, node));
         let trim = node.get("trim").and_then(shape::flag).unwrap_or(false);
         let matchers = match node.get("matchers").map(|node| &node.data) {
@@ -212,8 +213,8 @@ impl Builder<'_> {
         let arms: Vec<Arm> = matchers.iter().filter_map(|matcher| self.arm(matcher, visible)).collect();
         let default = self.body_of(node, "default", visible);
         match value {
-            Some(value) => Step::Match(Box::new(Match { value, trim, arms, default })),
-            None => Step::Broken(arms.into_iter().map(|arm| arm.then).chain([default]).collect()),
+            Some(value) => StatementKind::Match(Box::new(MatchStep { value, trim, arms, default })),
+            None => StatementKind::Broken(arms.into_iter().map(|arm| arm.then).chain([default]).collect()),
         }
     }
 
@@ -223,13 +224,13 @@ impl Builder<'_> {
         let test = (self.problems.errors() == before).then(|| self.test(node)).flatten();
         let then = self.body(node.get("then")?, visible);
         // A matcher with a problem is kept for its body, which is checked and never run.
-        Some(Arm { test: test.unwrap_or(Test::Broken), then })
+        Some(Arm { test: test.unwrap_or(ArmTest::Broken), then })
     }
 
-    fn test(&mut self, node: &Node) -> Option<Test> {
+    fn test(&mut self, node: &Node) -> Option<ArmTest> {
         let (case, pattern) = (node.get("case"), node.get("pattern"));
         let pattern = match (case, pattern) {
-            (Some(case), None) => return Some(Test::Equals((&**case.text()?).into())),
+            (Some(case), None) => return Some(ArmTest::Equals((&**case.text()?).into())),
             (None, Some(pattern)) => pattern,
             _ => {
                 self.problems.error(node.place, "a matcher has either `case` or `pattern`");
@@ -242,7 +243,7 @@ impl Builder<'_> {
             return None;
         }
         match RegexBuilder::new(&format!(r"\A(?:{source})\z")).size_limit(MAX_REGEX).build() {
-            Ok(regex) => Some(Test::Pattern(Pattern::new(regex))),
+            Ok(regex) => Some(ArmTest::Pattern(FullPattern::new(regex))),
             Err(error) => {
                 let problem = error.to_string();
                 let last = problem.lines().last().unwrap_or_default().trim_start_matches("error: ");

@@ -7,7 +7,7 @@ use toolwright_expr::{
     EvalLimits, Program, Scope, Span, Template, Value, Variables, builtin_names, is_builtin,
 };
 
-use crate::diag::{Place, Problems, Severity};
+use crate::diag::{FileSpan, Problems, Severity};
 use crate::error;
 use crate::yaml::{self, Data, Node, Origin};
 
@@ -15,7 +15,7 @@ use crate::yaml::{self, Data, Node, Origin};
 pub(crate) struct Snippet {
     pub(crate) template: Template,
     pub(crate) source: Arc<str>,
-    pub(crate) place: Place,
+    pub(crate) place: FileSpan,
     pub(crate) origin: Origin,
     /// Code in it does not compile and is left out. What else there is in it is checked, and never run.
     pub(crate) broken: bool,
@@ -27,8 +27,8 @@ impl Snippet {
         Snippet::read(problems, node).filter(|snippet| !snippet.broken)
     }
 
-    /// Compiles what there is in a text node, for bodies: they are checked also when they have problems,
-    /// which have been reported. `None` when it is no text.
+    /// Compiles a text node of a body. Problems are reported, and the rest is still checked. `None` when the
+    /// node is not text.
     pub(crate) fn read(problems: &mut Problems, node: &Node) -> Option<Snippet> {
         let source = node.text()?.clone();
         let (template, errors) = match Template::compile(&source) {
@@ -103,65 +103,69 @@ pub(crate) fn report_names(
 }
 
 /// Any value; every text in it is a template.
-pub(crate) enum Document {
+pub(crate) enum TemplateTree {
     /// A scalar without code. Shared, because nothing can change it.
     Fixed(Value),
     Template(Box<Snippet>),
-    List(Box<[Document]>),
-    Map(Box<[(Arc<str>, Document)]>),
+    List(Box<[TemplateTree]>),
+    Map(Box<[(Arc<str>, TemplateTree)]>),
     /// A map with keys that are not text.
-    Mixed(Box<[(Value, Document)]>),
+    Mixed(Box<[(Value, TemplateTree)]>),
 }
 
-impl Document {
-    /// Compiles a node. A text that does not compile is reported, and what compiles of it stands in its
-    /// place: whoever asked looks at the problems before using the document.
-    pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Document {
+impl TemplateTree {
+    /// Compiles a node. A text that does not compile is reported and replaced by the parts that do:
+    /// the caller checks the problems before it uses the tree.
+    pub(crate) fn compile(problems: &mut Problems, node: &Node) -> TemplateTree {
         match &node.data {
             // Nearly all texts are plain: no place is kept for them.
-            Data::Text(text) if !text.contains("${") => Document::Fixed(Value::str(&**text)),
+            Data::Text(text) if !text.contains("${") => TemplateTree::Fixed(Value::str(&**text)),
             Data::Text(_) => match Snippet::read(problems, node) {
                 Some(snippet) => match snippet.template.static_value() {
-                    Some(value) if !snippet.broken => Document::Fixed(value.clone()),
-                    _ => Document::Template(Box::new(snippet)),
+                    Some(value) if !snippet.broken => TemplateTree::Fixed(value.clone()),
+                    _ => TemplateTree::Template(Box::new(snippet)),
                 },
-                None => Document::Fixed(Value::None),
+                None => TemplateTree::Fixed(Value::None),
             },
             Data::List(items) => {
-                Document::List(items.iter().map(|item| Document::compile(problems, item)).collect())
+                TemplateTree::List(items.iter().map(|item| TemplateTree::compile(problems, item)).collect())
             }
             Data::Map(entries) => {
-                let compiled: Vec<_> =
-                    entries.iter().map(|(key, value)| (key, Document::compile(problems, value))).collect();
+                let compiled: Vec<_> = entries
+                    .iter()
+                    .map(|(key, value)| (key, TemplateTree::compile(problems, value)))
+                    .collect();
                 if entries.iter().all(|(key, _)| key.text().is_some()) {
                     let text = |key: &Node| key.text().cloned().unwrap_or_default();
-                    Document::Map(compiled.into_iter().map(|(key, value)| (text(key), value)).collect())
+                    TemplateTree::Map(compiled.into_iter().map(|(key, value)| (text(key), value)).collect())
                 } else {
-                    Document::Mixed(compiled.into_iter().map(|(key, value)| (scalar(key), value)).collect())
+                    TemplateTree::Mixed(
+                        compiled.into_iter().map(|(key, value)| (scalar(key), value)).collect(),
+                    )
                 }
             }
-            _ => Document::Fixed(scalar(node)),
+            _ => TemplateTree::Fixed(scalar(node)),
         }
     }
 
     /// The value, with every template evaluated. Lists and maps are new each time: a flow may change them.
     pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &EvalLimits) -> Result<Value, ToolError> {
         match self {
-            Document::Fixed(value) => Ok(value.clone()),
-            Document::Template(snippet) => snippet.evaluate(scope, limits),
-            Document::List(items) => {
+            TemplateTree::Fixed(value) => Ok(value.clone()),
+            TemplateTree::Template(snippet) => snippet.evaluate(scope, limits),
+            TemplateTree::List(items) => {
                 let items: Result<Vec<_>, _> =
                     items.iter().map(|item| item.evaluate(scope, limits)).collect();
                 Ok(Value::list(items?))
             }
-            Document::Map(entries) => {
+            TemplateTree::Map(entries) => {
                 let mut values = Vec::with_capacity(entries.len());
                 for (key, value) in entries {
                     values.push((&**key, value.evaluate(scope, limits)?));
                 }
                 Ok(Value::dict(values))
             }
-            Document::Mixed(entries) => {
+            TemplateTree::Mixed(entries) => {
                 let mut pairs = Vec::with_capacity(entries.len());
                 for (key, value) in entries {
                     pairs.push((key.clone(), value.evaluate(scope, limits)?));
@@ -178,22 +182,22 @@ impl Document {
 
     pub(crate) fn is_fixed(&self) -> bool {
         match self {
-            Document::Fixed(_) => true,
-            Document::Template(_) => false,
-            Document::List(items) => items.iter().all(Document::is_fixed),
-            Document::Map(entries) => entries.iter().all(|(_, value)| value.is_fixed()),
-            Document::Mixed(entries) => entries.iter().all(|(_, value)| value.is_fixed()),
+            TemplateTree::Fixed(_) => true,
+            TemplateTree::Template(_) => false,
+            TemplateTree::List(items) => items.iter().all(TemplateTree::is_fixed),
+            TemplateTree::Map(entries) => entries.iter().all(|(_, value)| value.is_fixed()),
+            TemplateTree::Mixed(entries) => entries.iter().all(|(_, value)| value.is_fixed()),
         }
     }
 
     /// Calls `visit` with every template.
     pub(crate) fn snippets<'d>(&'d self, visit: &mut dyn FnMut(&'d Snippet)) {
         match self {
-            Document::Fixed(_) => {}
-            Document::Template(snippet) => visit(snippet),
-            Document::List(items) => items.iter().for_each(|item| item.snippets(visit)),
-            Document::Map(entries) => entries.iter().for_each(|(_, value)| value.snippets(visit)),
-            Document::Mixed(entries) => entries.iter().for_each(|(_, value)| value.snippets(visit)),
+            TemplateTree::Fixed(_) => {}
+            TemplateTree::Template(snippet) => visit(snippet),
+            TemplateTree::List(items) => items.iter().for_each(|item| item.snippets(visit)),
+            TemplateTree::Map(entries) => entries.iter().for_each(|(_, value)| value.snippets(visit)),
+            TemplateTree::Mixed(entries) => entries.iter().for_each(|(_, value)| value.snippets(visit)),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) enum Id {
 
 /// One message, of a client or of a server.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Message {
+pub(crate) enum RpcMessage {
     Request { id: Id, method: String, params: Value },
     Notification { method: String, params: Value },
     Response { id: Id, outcome: Result<Value, RpcError> },
@@ -88,7 +88,7 @@ pub(crate) struct Malformed {
 }
 
 /// Reads one message.
-pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
+pub(crate) fn parse(line: &[u8]) -> Result<RpcMessage, Malformed> {
     let broken = |code, problem: String| Malformed { code, problem, id: None };
     check_shape(line).map_err(|problem| broken(INVALID_REQUEST, problem))?;
     let value: Value =
@@ -108,7 +108,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
     let params = members.remove("params").unwrap_or(Value::Null);
     match members.remove("method") {
         Some(Value::String(method)) => match (raw_id, id.clone()) {
-            (None, _) => Ok(Message::Notification { method, params }),
+            (None, _) => Ok(RpcMessage::Notification { method, params }),
             (Some(_), Some(id)) if method == "tools/call" => match lossy_integer(line) {
                 // An argument would not be the number that was sent.
                 Some(number) => {
@@ -116,9 +116,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
                         format!("the number {number} has more digits than can be kept; send it as a string");
                     Err(Malformed { code: INVALID_PARAMS, problem, id: Some(id) })
                 }
-                None => Ok(Message::Request { id, method, params }),
+                None => Ok(RpcMessage::Request { id, method, params }),
             },
-            (Some(_), Some(id)) => Ok(Message::Request { id, method, params }),
+            (Some(_), Some(id)) => Ok(RpcMessage::Request { id, method, params }),
             (Some(_), None) => Err(malformed("an id must be a string or an integer")),
         },
         Some(_) => Err(malformed("`method` must be a string")),
@@ -134,7 +134,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
                 (Some(_), Some(_)) => return Err(malformed("both a result and an error")),
                 (None, None) => return Err(malformed("neither a result nor an error")),
             };
-            Ok(Message::Response { id: known, outcome })
+            Ok(RpcMessage::Response { id: known, outcome })
         }
     }
 }
@@ -232,18 +232,18 @@ mod tests {
     fn each_kind_of_message_is_read() {
         assert_eq!(
             parse(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).unwrap(),
-            Message::Request { id: Id::Number(1), method: "ping".into(), params: Value::Null }
+            RpcMessage::Request { id: Id::Number(1), method: "ping".into(), params: Value::Null }
         );
         assert_eq!(
             parse(br#"{"jsonrpc":"2.0","method":"x","params":{"a":1}}"#).unwrap(),
-            Message::Notification { method: "x".into(), params: json!({"a": 1}) }
+            RpcMessage::Notification { method: "x".into(), params: json!({"a": 1}) }
         );
         assert_eq!(
             parse(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap(),
-            Message::Response { id: Id::Text("a".into()), outcome: Ok(json!({})) }
+            RpcMessage::Response { id: Id::Text("a".into()), outcome: Ok(json!({})) }
         );
         let error = parse(br#"{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"m"}}"#).unwrap();
-        assert_eq!(error, Message::Response { id: Id::Number(3), outcome: Err(RpcError::new(-1, "m")) });
+        assert_eq!(error, RpcMessage::Response { id: Id::Number(3), outcome: Err(RpcError::new(-1, "m")) });
     }
 
     #[test]

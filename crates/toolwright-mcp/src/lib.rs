@@ -33,9 +33,7 @@ mod protocol;
 mod random;
 mod server;
 mod source;
-mod sync;
 mod transport;
-mod whole;
 
 pub use client::{
     Answers, Client, ClientOptions, HttpTarget, Listing, MAX_TOOLS, OnLog, OnProgress, Paying, Sampling,
@@ -52,9 +50,9 @@ pub use protocol::{
     ResourceContents, ResourceTemplate, Role, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
 pub use server::{
-    Changes, ClientPerson, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer, Peer,
-    PromptMessage, PromptResult, Prompts, Question, Reply, ResourceServer, Resources, Server, StateKey,
-    TaskSupport, ToolPrompts, Watching,
+    Changes, ClientPerson, ClientReply, CompletionRequest, Completions, FileResources, HttpOptions,
+    HttpServer, Peer, PromptMessage, PromptResult, Prompts, Question, ResourceServer, Resources, Server,
+    StateKey, TaskSupport, ToolPrompts, Watching,
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use toolwright_core::text::visible;

@@ -14,7 +14,6 @@ use toolwright_core::canonical_json;
 use toolwright_core::text::{is_hidden, visible};
 
 use crate::protocol::ToolDefinition;
-use crate::whole;
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -190,7 +189,7 @@ impl LockFile {
 
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), LockError> {
-        whole::replace(path, self.to_text().as_bytes(), &mut std::fs::OpenOptions::new())
+        toolwright_util::replace(path, self.to_text().as_bytes(), toolwright_util::FileAccess::Inherit)
             .map_err(|error| lock_error(format!("cannot write `{}`", path.display()), error))
     }
 }

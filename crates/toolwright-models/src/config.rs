@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{Misfit, ModelError, ModelErrorKind, ModelOptions, Secret, Step, read_data};
+use toolwright_core::{DataError, ModelError, ModelErrorKind, ModelOptions, PathSegment, Secret, read_data};
 use toolwright_net::Proxies;
 
 use crate::http::HttpLimits;
@@ -36,7 +36,7 @@ pub struct ModelConfig {
     /// The version of the vendor's API.
     #[serde(default)]
     pub api_version: Option<String>,
-    /// Headers for every request.
+    /// Headers for each request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The longest silence, in seconds.
@@ -130,11 +130,11 @@ fn is_key(word: &str) -> bool {
 
 /// A `models` section that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(Misfit);
+pub struct ConfigError(DataError);
 
 impl ConfigError {
     /// What is wrong, and the way to it in the section.
-    pub fn misfit(&self) -> &Misfit {
+    pub fn misfit(&self) -> &DataError {
         &self.0
     }
 }
@@ -169,16 +169,16 @@ impl ModelConfig {
             let model =
                 Self::one(model).map_err(|misfit| misfit.about(format_args!("the model `{name}`")))?;
             match models.insert(name.to_owned(), model) {
-                Some(_) => Err(Misfit::new(format!("there are two models `{name}`"))),
+                Some(_) => Err(DataError::new(format!("there are two models `{name}`"))),
                 None => Ok(()),
             }
         };
         let mut add_item = |model: &Value| {
             let Value::Object(mut model) = model.clone() else {
-                return Err(Misfit::new("each model of a list must be a map with a `name`"));
+                return Err(DataError::new("each model of a list must be a map with a `name`"));
             };
             let Some(Value::String(name)) = model.shift_remove("name") else {
-                return Err(Misfit::new("each model of a list needs a `name`"));
+                return Err(DataError::new("each model of a list needs a `name`"));
             };
             add(&name, Value::Object(model))
         };
@@ -190,13 +190,13 @@ impl ModelConfig {
             Value::Object(map) => map.iter().try_for_each(|(name, model)| {
                 add(name, model.clone()).map_err(|misfit| misfit.inside(name.as_str()))
             }),
-            _ => Err(Misfit::new("`models` must be a map of names to models, or a list")),
+            _ => Err(DataError::new("`models` must be a map of names to models, or a list")),
         };
         read.map_err(ConfigError)?;
         Ok(models)
     }
 
-    fn one(model: Value) -> Result<ModelConfig, Misfit> {
+    fn one(model: Value) -> Result<ModelConfig, DataError> {
         let model: ModelConfig = match model {
             Value::String(model) => ModelConfig { model, ..ModelConfig::default() },
             Value::Object(mut model) => {
@@ -215,26 +215,26 @@ impl ModelConfig {
                     let told = format!(
                         "`{key}.currency` is {currency}, and costs are counted in US dollars: give the prices in `USD`"
                     );
-                    return Err(Misfit::new(told).inside("currency").inside(key));
+                    return Err(DataError::new(told).inside("currency").inside(key));
                 }
                 read_data(&Value::Object(model)).map_err(|misfit| where_written(misfit, &beside, &config))?
             }
-            _ => return Err(Misfit::new("it is a text or a map")),
+            _ => return Err(DataError::new("it is a text or a map")),
         };
         let seconds = model.timeout.map_or(1.0, |seconds| seconds);
         if !(seconds > 0.0 && seconds <= 86_400.0) {
             let told = "`timeout` must be a number of seconds, at most a day";
-            return Err(Misfit::new(told).inside("timeout"));
+            return Err(DataError::new(told).inside("timeout"));
         }
         if let Some(problem) = model.rate_limiter.and_then(|pace| pace.problem()) {
-            return Err(Misfit::new(format!("`rate_limiter`: {problem}")).inside("rate_limiter"));
+            return Err(DataError::new(format!("`rate_limiter`: {problem}")).inside("rate_limiter"));
         }
         let prices = model
             .price
             .iter()
             .flat_map(|price| [Some(price.input), Some(price.output), price.cache_read, price.cache_write]);
         if prices.flatten().any(|price| !price.is_finite() || price < 0.0) {
-            return Err(Misfit::new("a price cannot be negative").inside("price"));
+            return Err(DataError::new("a price cannot be negative").inside("price"));
         }
         Ok(model)
     }
@@ -316,7 +316,7 @@ impl ModelConfig {
 }
 
 /// Merges the `config` of llm-workers; the keys beside it take precedence.
-fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), Misfit> {
+fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), DataError> {
     for (key, value) in config {
         no_key(&key)?;
         match CONFIG.iter().find(|(theirs, _)| *theirs == key) {
@@ -328,7 +328,7 @@ fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Re
                     }
                 }
                 _ => {
-                    let told = Misfit::new(format!("`config.{key}` is a map"));
+                    let told = DataError::new(format!("`config.{key}` is a map"));
                     return Err(told.inside(key.as_str()).inside("config"));
                 }
             },
@@ -349,33 +349,33 @@ fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Re
     Ok(())
 }
 
-fn no_key(word: &str) -> Result<(), Misfit> {
+fn no_key(word: &str) -> Result<(), DataError> {
     if !is_key(word) {
         return Ok(());
     }
     let told = format!(
         "`config.{word}` is a key, which does not belong into a file: put it into a variable and name that with `key_env`"
     );
-    Err(Misfit::new(told).inside(word).inside("config"))
+    Err(DataError::new(told).inside(word).inside("config"))
 }
 
 /// Puts a field among those that go to the vendor as they are.
-fn pass(model: &mut Map<String, Value>, key: String, value: Value) -> Result<(), Misfit> {
+fn pass(model: &mut Map<String, Value>, key: String, value: Value) -> Result<(), DataError> {
     match model.entry("extra").or_insert_with(|| Value::Object(Map::new())) {
         Value::Object(extra) => {
             extra.entry(key).or_insert(value);
             Ok(())
         }
-        _ => Err(Misfit::new("`extra` is a map").inside("extra")),
+        _ => Err(DataError::new("`extra` is a map").inside("extra")),
     }
 }
 
 /// The way to something that [`take_config`] took, as it stands in the file.
-fn where_written(mut misfit: Misfit, beside: &[String], config: &Map<String, Value>) -> Misfit {
-    let Some(Step::Key(ours)) = misfit.path.first() else { return misfit };
+fn where_written(mut misfit: DataError, beside: &[String], config: &Map<String, Value>) -> DataError {
+    let Some(PathSegment::Key(ours)) = misfit.path.first() else { return misfit };
     let taken = CONFIG.iter().find(|(theirs, name)| name == ours && config.contains_key(*theirs));
     if let Some((theirs, _)) = taken.filter(|_| !beside.contains(ours)) {
-        misfit.path.splice(..1, [Step::from("config"), Step::from(*theirs)]);
+        misfit.path.splice(..1, [PathSegment::from("config"), PathSegment::from(*theirs)]);
     }
     misfit
 }
@@ -510,15 +510,15 @@ mod tests {
                  `USD`",
             ),
         ] {
-            let inner = path.into_iter().map(Step::from);
+            let inner = path.into_iter().map(PathSegment::from);
             let by_name = ModelConfig::read(&json!({"a": "v/m", "b": second})).unwrap_err();
-            let way = [Step::from("b")].into_iter().chain(inner.clone());
+            let way = [PathSegment::from("b")].into_iter().chain(inner.clone());
             assert_eq!(by_name.misfit().path, way.collect::<Vec<_>>());
             assert_eq!(by_name.to_string(), told);
             let mut item = second.clone();
             item["name"] = "b".into();
             let by_number = ModelConfig::read(&json!([fine, item])).unwrap_err();
-            let way = [Step::from(1)].into_iter().chain(inner);
+            let way = [PathSegment::from(1)].into_iter().chain(inner);
             assert_eq!(by_number.misfit().path, way.collect::<Vec<_>>());
         }
     }

@@ -13,7 +13,7 @@ use toolwright_net::{Dial, Proxies, Reach};
 use crate::aws::Signer;
 use crate::error;
 use crate::pace::Bucket;
-use crate::retry::{Failure, RetryPolicy, asked_in, verdict, with_wait};
+use crate::retry::{AttemptFailure, RetryPolicy, asked_in, verdict, with_wait};
 
 /// How long to wait, and how much to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,7 +104,7 @@ impl Http {
     }
 
     /// Sends `body` until the head of a reply comes, an error is final, or the retry policy ends the tries.
-    pub(crate) async fn post(&self, url: &Url, body: &[u8]) -> Result<Answer, ModelError> {
+    pub(crate) async fn post(&self, url: &Url, body: &[u8]) -> Result<StreamingResponse, ModelError> {
         let mut retries = self.route.retry.start();
         loop {
             match self.attempt(url, body).await {
@@ -115,7 +115,7 @@ impl Http {
     }
 
     /// One try: the head of a successful reply.
-    pub(crate) async fn attempt(&self, url: &Url, body: &[u8]) -> Result<Answer, Failure> {
+    pub(crate) async fn attempt(&self, url: &Url, body: &[u8]) -> Result<StreamingResponse, AttemptFailure> {
         if let Some(bucket) = &self.route.bucket {
             bucket.take().await;
         }
@@ -123,7 +123,7 @@ impl Http {
         // Signed for each try, because a signature holds for some minutes only.
         if let Some(signer) = &self.route.signer {
             for (name, value) in signer.headers(url, JSON, body).await? {
-                let (name, value) = header(name, &value).map_err(Failure::Final)?;
+                let (name, value) = header(name, &value).map_err(AttemptFailure::Final)?;
                 headers.insert(name, value);
             }
         }
@@ -138,11 +138,15 @@ impl Http {
                     self.route.proxies.host_for(url).map(|proxy| format!(" through the proxy {proxy}"));
                 format!("cannot reach {host}{port}{}: {}", through.unwrap_or_default(), root(&cause))
             };
-            Failure::Retryable(error::unavailable(text).with_source(cause.without_url()), None)
+            AttemptFailure::Retryable(error::unavailable(text).with_source(cause.without_url()), None)
         })?;
         let status = response.status();
-        let mut answer =
-            Answer { response, ahead: Vec::new(), left: self.route.limits.body, limits: self.route.limits };
+        let mut answer = StreamingResponse {
+            response,
+            ahead: Vec::new(),
+            left: self.route.limits.body,
+            limits: self.route.limits,
+        };
         if status.is_success() {
             return Ok(answer);
         }
@@ -154,7 +158,7 @@ impl Http {
                 status.as_u16(),
                 host.as_deref().map_or("nowhere".to_owned(), |host| error::shown(host, &self.secrets())),
             );
-            return Err(Failure::Final(error::request(text)));
+            return Err(AttemptFailure::Final(error::request(text)));
         }
         let header = |name: &str| answer.response.headers().get(name)?.to_str().ok().map(str::to_owned);
         let verdict = verdict(status.as_u16(), header, self.route.longest_after, SystemTime::now());
@@ -170,9 +174,9 @@ impl Http {
         };
         let retry = verdict.retry && !hopeless;
         Err(match (retry, after) {
-            (true, after) => Failure::Retryable(failed, after),
-            (false, Some(after)) if after >= 1.0 => Failure::Final(with_wait(&failed, after)),
-            (false, _) => Failure::Final(failed),
+            (true, after) => AttemptFailure::Retryable(failed, after),
+            (false, Some(after)) if after >= 1.0 => AttemptFailure::Final(with_wait(&failed, after)),
+            (false, _) => AttemptFailure::Final(failed),
         })
     }
 }
@@ -196,7 +200,7 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Model
 }
 
 /// An answer that is being read.
-pub(crate) struct Answer {
+pub(crate) struct StreamingResponse {
     response: Response,
     /// Bytes read ahead to detect a stream, not yet consumed.
     ahead: Vec<u8>,
@@ -204,7 +208,7 @@ pub(crate) struct Answer {
     limits: HttpLimits,
 }
 
-impl Answer {
+impl StreamingResponse {
     /// True when the body is a stream of events: its type says so, or is not that of a document and it begins
     /// like one.
     pub(crate) async fn is_stream(&mut self) -> Result<bool, ModelError> {

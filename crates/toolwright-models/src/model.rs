@@ -13,10 +13,10 @@ use toolwright_core::{
 use crate::error;
 use crate::http::Http;
 use crate::price::Price;
-use crate::retry::Failure;
+use crate::retry::AttemptFailure;
 use crate::tokens::{self, Tokens};
 use crate::vendor::Vendor;
-use crate::wire::{Delivery, Target, content};
+use crate::wire::{Delivery, ModelTarget, content};
 
 /// How long a connection may take to end after the reply is complete.
 const LINGER: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ impl VendorModel {
     /// How many tokens a request would read. The vendor counts where it offers that, at no charge; else it is
     /// estimated.
     pub async fn count_tokens(&self, request: ModelRequest<'_>) -> Result<Tokens, ModelError> {
-        let target = Target { vendor: self.vendor, model: &self.model };
+        let target = ModelTarget { vendor: self.vendor, model: &self.model };
         let options = request.options.or(&self.options);
         let messages = self.shown(request.messages);
         let request = ModelRequest { messages: &messages, options: &options, ..request };
@@ -104,7 +104,7 @@ impl VendorModel {
         delivery: Delivery,
         sink: DeltaSink<'_>,
     ) -> Result<ModelReply, ModelError> {
-        let target = Target { vendor: self.vendor, model: &self.model };
+        let target = ModelTarget { vendor: self.vendor, model: &self.model };
         let options = request.options.or(&self.options);
         let messages = self.shown(request.messages);
         let request = ModelRequest { messages: &messages, options: &options, ..request };
@@ -128,14 +128,14 @@ impl VendorModel {
     /// One try: sends the request and reads the whole reply.
     async fn read_answer(
         &self,
-        target: Target<'_>,
+        target: ModelTarget<'_>,
         request: &ModelRequest<'_>,
         body: &str,
         delivery: Delivery,
         sink: DeltaSink<'_>,
-    ) -> Result<ModelReply, Failure> {
+    ) -> Result<ModelReply, AttemptFailure> {
         let wire = self.vendor.wire;
-        let url = self.url(&wire.path(&self.model, delivery)).map_err(Failure::Final)?;
+        let url = self.url(&wire.path(&self.model, delivery)).map_err(AttemptFailure::Final)?;
         let mut answer = self.http.attempt(&url, body.as_bytes()).await?;
         let mut decoder = wire.decoder(target, request);
         // Some servers answer with a document when asked for events, and others the other way round.
@@ -163,7 +163,8 @@ impl VendorModel {
             }
         }
         let over = decoder.is_over();
-        let failed = |error| if over { Failure::Final(error) } else { Failure::Retryable(error, None) };
+        let failed =
+            |error| if over { AttemptFailure::Final(error) } else { AttemptFailure::Retryable(error, None) };
         decoder.finish().map_err(failed)
     }
 

@@ -1,7 +1,9 @@
 //! How many requests a model gets a second.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
+
+use toolwright_util::lock;
 
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -66,7 +68,7 @@ impl Bucket {
     }
 
     fn wait(&self, now: Instant) -> Duration {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = lock(&self.level);
         let grown = now.saturating_duration_since(level.1).as_secs_f64() * self.pace.requests_per_second;
         level.0 = (level.0 + grown).min(self.pace.max_bucket_size) - 1.0;
         level.1 = now;
@@ -80,7 +82,7 @@ struct Turn<'a>(&'a Bucket);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.level.lock().unwrap_or_else(PoisonError::into_inner).0 += 1.0;
+        lock(&self.0.level).0 += 1.0;
     }
 }
 

@@ -8,13 +8,13 @@ use toolwright_net::{Proxies, ProxyError};
 
 use crate::aws::Signer;
 use crate::aws::profile::{Keys, Profile, is_region};
-use crate::aws::source::Keeper;
+use crate::aws::source::CredentialCache;
 use crate::http::{Http, HttpLimits, Route};
 use crate::model::VendorModel;
 use crate::pace::{Bucket, Pace};
 use crate::price::Price;
 use crate::retry::RetryPolicy;
-use crate::vendor::{Auth, Key, VENDORS, Vendor, find};
+use crate::vendor::{Auth, KeyRequirement, VENDORS, Vendor, find};
 use crate::wire::Wire;
 
 /// Settings of a connection beyond the model's name. The defaults fit most.
@@ -54,7 +54,7 @@ impl ModelSettings {
         self
     }
 
-    /// A header for every request; one of the vendor's own, such as `anthropic-version`, is replaced.
+    /// A header for each request; one of the vendor's own, such as `anthropic-version`, is replaced.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into().to_ascii_lowercase(), Secret::new(value.into())));
@@ -188,7 +188,7 @@ pub fn connect(
     if vendor.wire == Wire::Gemini {
         base = with_version(base, version, || look_up(&[GEMINI_VERSION_VARIABLE]))?;
     }
-    if key.is_none() && signing.is_none() && vendor.key == Key::Required {
+    if key.is_none() && signing.is_none() && vendor.key == KeyRequirement::Required {
         return Err(ConnectError::NoKey { name: name.to_owned(), vendor });
     }
     let mut headers: Vec<(String, Secret)> = Vec::new();
@@ -211,8 +211,11 @@ pub fn connect(
     };
     // No proxy leads to this machine. Keys for a server here may come from far away.
     let proxies = if !chosen && is_here(&base) { Proxies::none() } else { outside.clone() };
-    let signer =
-        signing.map(|(keys, region, service)| Signer { keys: Keeper::new(keys, outside), region, service });
+    let signer = signing.map(|(keys, region, service)| Signer {
+        keys: CredentialCache::new(keys, outside),
+        region,
+        service,
+    });
     let route = Route {
         limits: settings.limits,
         retry: settings.retry,

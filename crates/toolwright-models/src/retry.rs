@@ -61,26 +61,26 @@ impl RetryPolicy {
 
 /// The failure of one try.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum AttemptFailure {
     /// Trying again cannot help.
     Final(ModelError),
     /// Trying again may help, after the seconds that the server asked for.
     Retryable(ModelError, Option<f64>),
 }
 
-impl Failure {
+impl AttemptFailure {
     pub(crate) fn into_error(self) -> ModelError {
         match self {
-            Failure::Final(error) | Failure::Retryable(error, _) => error,
+            AttemptFailure::Final(error) | AttemptFailure::Retryable(error, _) => error,
         }
     }
 }
 
-impl From<ModelError> for Failure {
+impl From<ModelError> for AttemptFailure {
     fn from(error: ModelError) -> Self {
         match error.kind() {
-            ModelErrorKind::Unavailable | ModelErrorKind::RateLimit => Failure::Retryable(error, None),
-            _ => Failure::Final(error),
+            ModelErrorKind::Unavailable | ModelErrorKind::RateLimit => AttemptFailure::Retryable(error, None),
+            _ => AttemptFailure::Final(error),
         }
     }
 }
@@ -95,10 +95,10 @@ pub(crate) struct Retries<'p> {
 
 impl Retries<'_> {
     /// Waits until the next try may begin; the error to report when there is to be none.
-    pub(crate) async fn wait(&mut self, failure: Failure) -> Result<(), ModelError> {
+    pub(crate) async fn wait(&mut self, failure: AttemptFailure) -> Result<(), ModelError> {
         let (error, after) = match failure {
-            Failure::Final(error) => return Err(error),
-            Failure::Retryable(error, after) => (error, after),
+            AttemptFailure::Final(error) => return Err(error),
+            AttemptFailure::Retryable(error, after) => (error, after),
         };
         let Some(pause) = self.policy.pause(self.tries, after, self.waited) else {
             return Err(match after {
@@ -131,7 +131,7 @@ fn random() -> f64 {
 
 /// Whether a failed reply may be retried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
+pub struct RetryAdvice {
     /// Whether trying again may help.
     pub retry: bool,
     /// The seconds the server asks to wait, which may be nonsense.
@@ -145,7 +145,7 @@ pub fn verdict(
     header: impl Fn(&str) -> Option<String>,
     longest_after: Option<f64>,
     now: SystemTime,
-) -> Verdict {
+) -> RetryAdvice {
     let number = |name: &str| {
         let text = header(name)?;
         let number = text.trim().parse::<f64>().ok()?;
@@ -168,7 +168,7 @@ pub fn verdict(
         _ => matches!(status, 408 | 409 | 429 | 500..),
     };
     let too_long = matches!((after, longest_after), (Some(after), Some(longest)) if after > longest);
-    Verdict { retry: retry && !too_long, after }
+    RetryAdvice { retry: retry && !too_long, after }
 }
 
 /// The seconds to wait that Google's errors name in their body.
@@ -281,7 +281,7 @@ mod tests {
         }
         let header = |name: &str| (name == "retry-after").then(|| "Thu, 01 Jan 1970 00:01:00 GMT".to_owned());
         let now = UNIX_EPOCH + Duration::from_secs(20);
-        assert_eq!(verdict(429, header, None, now), Verdict { retry: true, after: Some(40.0) });
+        assert_eq!(verdict(429, header, None, now), RetryAdvice { retry: true, after: Some(40.0) });
     }
 
     #[test]

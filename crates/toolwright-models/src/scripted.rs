@@ -1,14 +1,15 @@
 //! A model whose replies are data.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, Misfit, Model, ModelError, ModelErrorKind, ModelReply,
+    AssistantMessage, BoxFuture, Content, DataError, Model, ModelError, ModelErrorKind, ModelReply,
     ModelRequest, StopReason, ToolCall, ToolChoice, Usage, read_data,
 };
-use toolwright_yaml::Document;
+use toolwright_util::lock;
+use toolwright_yaml::YamlDocument;
 
 /// One answer of a [`ScriptedModel`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,11 +98,11 @@ pub struct ScriptedModel {
     name: String,
     replies: Vec<Reply>,
     repeats: bool,
-    state: Mutex<State>,
+    state: Mutex<ScriptState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     next: usize,
     calls: u64,
     seen: Vec<OfferedTools>,
@@ -133,9 +134,9 @@ impl ScriptedModel {
 
     /// Reads answers from YAML or JSON: a list of replies.
     pub fn from_yaml(text: &str) -> Result<Self, ScriptError> {
-        let document = Document::read_plain("script", text).map_err(|error| {
-            let first = error.into_iter().next().map(Misfit::from);
-            ScriptError(first.unwrap_or_else(|| Misfit::new("it cannot be read")))
+        let document = YamlDocument::read_plain("script", text).map_err(|error| {
+            let first = error.into_iter().next().map(DataError::from);
+            ScriptError(first.unwrap_or_else(|| DataError::new("it cannot be read")))
         })?;
         let replies: Option<Vec<Reply>> = read_data(&document.to_json()).map_err(|misfit| {
             ScriptError(match document.line_of(&misfit.path) {
@@ -163,8 +164,8 @@ impl ScriptedModel {
         self.lock().seen.iter().map(|seen| (seen.tools.clone(), seen.choice.clone())).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, ScriptState> {
+        lock(&self.state)
     }
 
     fn answer(&self, request: &ModelRequest<'_>) -> Result<ModelReply, ModelError> {
@@ -221,7 +222,7 @@ impl Model for ScriptedModel {
 
 /// Why a script cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptError(Misfit);
+pub struct ScriptError(DataError);
 
 impl ScriptError {
     /// What to do about it, when that is known.

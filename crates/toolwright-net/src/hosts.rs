@@ -90,7 +90,7 @@ pub fn split_port(text: &str, usual: Option<u16>) -> Result<(&str, u16), &'stati
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Pattern {
+enum HostPattern {
     Exactly(Host),
     /// Everything below this name, not the name itself.
     Below(String),
@@ -98,7 +98,7 @@ enum Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostRule {
-    pattern: Pattern,
+    pattern: HostPattern,
     port: Option<u16>,
     /// Any protocol, not only TLS and HTTP.
     raw: bool,
@@ -108,11 +108,11 @@ impl HostRule {
     fn covers(&self, host: &Host, port: u16) -> bool {
         let open = self.port.map_or(USUAL_PORTS.contains(&port), |open| open == port);
         open && match (&self.pattern, host) {
-            (Pattern::Exactly(one), host) => one == host,
-            (Pattern::Below(name), Host::Name(host)) => {
+            (HostPattern::Exactly(one), host) => one == host,
+            (HostPattern::Below(name), Host::Name(host)) => {
                 host.strip_suffix(name.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
-            (Pattern::Below(_), Host::Address(_)) => false,
+            (HostPattern::Below(_), Host::Address(_)) => false,
         }
     }
 }
@@ -146,7 +146,7 @@ impl HostRules {
     /// Whether a rule is for exactly this host, whatever the port.
     pub fn name(&self, host: &str) -> bool {
         let Ok(host) = Host::parse(host) else { return false };
-        self.0.iter().any(|rule| matches!(&rule.pattern, Pattern::Exactly(one) if *one == host))
+        self.0.iter().any(|rule| matches!(&rule.pattern, HostPattern::Exactly(one) if *one == host))
     }
 
     /// Whether a host may be asked for.
@@ -169,10 +169,10 @@ fn rule(text: &str) -> Result<HostRule, &'static str> {
     };
     let pattern = match host.strip_prefix("*.") {
         Some(name) => match Host::parse(name)? {
-            Host::Name(name) if name.contains('.') => Pattern::Below(name),
+            Host::Name(name) if name.contains('.') => HostPattern::Below(name),
             _ => return Err("a star stands for names below a name of at least two parts"),
         },
-        None => Pattern::Exactly(Host::parse(host)?),
+        None => HostPattern::Exactly(Host::parse(host)?),
     };
     Ok(HostRule { pattern, port, raw })
 }

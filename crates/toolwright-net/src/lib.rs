@@ -23,7 +23,7 @@ pub use address::{is_open, is_own, is_public};
 pub use dial::{Dial, SetupError, client};
 pub use hosts::{Host, HostRules, split_port};
 #[cfg(feature = "http")]
-pub use page::{Page, PageClient, PageError, PageRequest, belongs_to_connection};
+pub use page::{FetchedPage, PageClient, PageError, PageRequest, belongs_to_connection};
 #[cfg(feature = "http")]
 pub use proxy::{Proxies, ProxyError};
 pub use reach::{Reach, RefusedAddress};

@@ -38,7 +38,7 @@ pub fn belongs_to_connection(name: &HeaderName) -> bool {
 
 /// The response at an address.
 #[derive(Debug)]
-pub struct Page {
+pub struct FetchedPage {
     /// The address after all redirects.
     pub url: Url,
     /// The status of the response.
@@ -137,7 +137,7 @@ impl PageClient {
     }
 
     /// Makes a request and follows its redirects.
-    pub async fn send(&self, request: PageRequest<'_>) -> Result<Page, PageError> {
+    pub async fn send(&self, request: PageRequest<'_>) -> Result<FetchedPage, PageError> {
         let PageRequest { reach, method, mut url, headers, most } = request;
         if let Some(name) = headers.keys().find(|name| belongs_to_connection(name)) {
             return Err(PageError::Header(name.clone()));
@@ -170,7 +170,7 @@ impl PageClient {
                     body.extend_from_slice(&piece);
                 }
             }
-            return Ok(Page { url, status, content_type, body });
+            return Ok(FetchedPage { url, status, content_type, body });
         }
         Err(PageError::Astray(format!("the page is behind more than {MAX_REDIRECTS} redirects")))
     }

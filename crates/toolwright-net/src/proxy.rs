@@ -41,7 +41,7 @@ impl Proxies {
         Proxies::default()
     }
 
-    /// One for everything. The address may hold a name and a password.
+    /// One for all addresses; its URL may hold a user name and a password.
     pub fn all(address: &str) -> Result<Self, ProxyError> {
         let url = read("the proxy", address)?;
         Ok(Proxies { http: Some(url.clone()), https: Some(url), ..Proxies::none() })

@@ -31,11 +31,11 @@ mod transport;
 pub use error::{PromptError, PromptErrorKind};
 pub use message::{PromptMessage, ToolInput, ToolOutcome, inject_error, inject_success, render};
 pub use model::{PromptFormat, Prompted};
-pub use parse::{Invoke, Reading, Request, check, extract};
+pub use parse::{CheckedRequest, Invoke, ParsedReply, check, extract};
 pub use python::convert;
 pub use tool::{Parameter, PromptTool, system_prompt};
-pub use tool_user::{Mode, Next, ToolUser, Verbosity};
+pub use tool_user::{CallMode, Next, ToolUser, Verbosity};
 pub use transport::{
-    Completer, Completion, CompletionRequest, ModelCompleter, STOP_SEQUENCES, Transport, TransportCompleter,
-    Turn, from_messages_api, to_messages_api,
+    Completer, Completion, CompletionRequest, ModelCompleter, PromptTurn, STOP_SEQUENCES, Transport,
+    TransportCompleter, from_messages_api, to_messages_api,
 };

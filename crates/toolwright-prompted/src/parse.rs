@@ -11,7 +11,7 @@ use crate::tool::{BOOLEAN, PromptTool};
 
 /// What a model wrote, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum ParsedReply {
     /// No call.
     Text,
     /// Calls, and what was said before them.
@@ -37,14 +37,14 @@ pub struct Invoke {
 const TAGS: [&str; 4] = ["function_calls", "invoke", "tool_name", "parameters"];
 
 /// Reads what a model wrote.
-pub fn extract(completion: &str) -> Reading {
+pub fn extract(completion: &str) -> ParsedReply {
     if !TAGS.iter().any(|tag| completion.contains(&open(tag)) || completion.contains(&close(tag))) {
-        return Reading::Text;
+        return ParsedReply::Text;
     }
-    read(completion).unwrap_or_else(|reason| Reading::Mistake(reason.to_owned()))
+    read(completion).unwrap_or_else(|reason| ParsedReply::Mistake(reason.to_owned()))
 }
 
-fn read(completion: &str) -> Result<Reading, &'static str> {
+fn read(completion: &str) -> Result<ParsedReply, &'static str> {
     let no_block = "No valid <function_calls></function_calls> tags present in your query.";
     let (prefix, rest) = completion.split_once("<function_calls>").ok_or(no_block)?;
     // From the first opening tag to the last closing one: several blocks are read as one.
@@ -54,7 +54,7 @@ fn read(completion: &str) -> Result<Reading, &'static str> {
         return Err("Missing <invoke></invoke> tags inside of <function_calls></function_calls> tags.");
     }
     let invokes = invokes.into_iter().map(read_invoke).collect::<Result<_, _>>()?;
-    Ok(Reading::Calls { prefix: prefix.to_owned(), invokes })
+    Ok(ParsedReply::Calls { prefix: prefix.to_owned(), invokes })
 }
 
 fn read_invoke(invoke: &str) -> Result<Invoke, &'static str> {
@@ -121,7 +121,7 @@ fn close(tag: &str) -> String {
 
 /// What a model wants, checked against the tools there are.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub enum CheckedRequest {
     /// Nothing more.
     Nothing,
     /// These calls; all of them can be made.
@@ -136,14 +136,14 @@ pub enum Request {
 }
 
 /// Reads what a model wrote and checks its calls. Nothing is asked for unless every call is in order.
-pub fn check(completion: &str, tools: &[PromptTool]) -> Request {
+pub fn check(completion: &str, tools: &[PromptTool]) -> CheckedRequest {
     match extract(completion) {
-        Reading::Text => Request::Nothing,
-        Reading::Mistake(reason) => Request::Mistake(reason),
-        Reading::Calls { prefix, invokes } => {
+        ParsedReply::Text => CheckedRequest::Nothing,
+        ParsedReply::Mistake(reason) => CheckedRequest::Mistake(reason),
+        ParsedReply::Calls { prefix, invokes } => {
             match invokes.iter().map(|invoke| check_invoke(invoke, tools)).collect() {
-                Ok(calls) => Request::Calls { prefix, calls },
-                Err(reason) => Request::Mistake(reason),
+                Ok(calls) => CheckedRequest::Calls { prefix, calls },
+                Err(reason) => CheckedRequest::Mistake(reason),
             }
         }
     }

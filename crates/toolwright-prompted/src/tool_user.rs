@@ -13,13 +13,13 @@ use crate::error::{PromptError, PromptErrorKind};
 use crate::message::{
     HUMAN, PromptMessage, ToolInput, ToolOutcome, inject_error, inject_success, render_marked,
 };
-use crate::parse::{Request, check};
+use crate::parse::{CheckedRequest, check};
 use crate::tool::{PromptTool, system_prompt};
 use crate::transport::{Completer, CompletionRequest};
 
 /// Who makes the calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum CallMode {
     /// The caller: each answer of the model comes back as it is.
     #[default]
     Manual,
@@ -27,13 +27,13 @@ pub enum Mode {
     Automatic,
 }
 
-impl std::str::FromStr for Mode {
+impl std::str::FromStr for CallMode {
     type Err = PromptError;
 
     fn from_str(text: &str) -> Result<Self, PromptError> {
         match text {
-            "manual" => Ok(Mode::Manual),
-            "automatic" => Ok(Mode::Automatic),
+            "manual" => Ok(CallMode::Manual),
+            "automatic" => Ok(CallMode::Automatic),
             other => Err(PromptError::new(
                 PromptErrorKind::Setting,
                 format!(
@@ -138,7 +138,7 @@ impl ToolUser {
     }
 
     /// Lets the model answer the messages.
-    pub async fn use_tools(&self, messages: &[PromptMessage], mode: Mode) -> Result<Next, PromptError> {
+    pub async fn use_tools(&self, messages: &[PromptMessage], mode: CallMode) -> Result<Next, PromptError> {
         let Some(last) = messages.last() else {
             return Err(PromptError::messages("Messages must be a list of length > 0."));
         };
@@ -159,22 +159,26 @@ impl ToolUser {
         let (mut turns, mut mistakes) = (1, 0);
         loop {
             let injection = match (check(&completion, &self.tools), mode) {
-                (Request::Nothing, _) => {
+                (CheckedRequest::Nothing, _) => {
                     return Ok(Next::Message(PromptMessage::Assistant { content: completion }));
                 }
-                (Request::Calls { prefix, calls }, Mode::Manual) => {
+                (CheckedRequest::Calls { prefix, calls }, CallMode::Manual) => {
                     let message = PromptMessage::ToolInputs { content: prefix, tool_inputs: calls };
                     return Ok(Next::Message(message));
                 }
-                (Request::Mistake(reason), Mode::Manual) => return Ok(Next::Mistake(reason)),
-                (Request::Calls { calls, .. }, Mode::Automatic) => match self.call(&calls).await? {
-                    Ok(outcomes) => {
-                        mistakes = 0;
-                        inject_success(&outcomes)
+                (CheckedRequest::Mistake(reason), CallMode::Manual) => return Ok(Next::Mistake(reason)),
+                (CheckedRequest::Calls { calls, .. }, CallMode::Automatic) => {
+                    match self.call(&calls).await? {
+                        Ok(outcomes) => {
+                            mistakes = 0;
+                            inject_success(&outcomes)
+                        }
+                        Err(reason) => self.tell(&reason, &mut mistakes)?,
                     }
-                    Err(reason) => self.tell(&reason, &mut mistakes)?,
-                },
-                (Request::Mistake(reason), Mode::Automatic) => self.tell(&reason, &mut mistakes)?,
+                }
+                (CheckedRequest::Mistake(reason), CallMode::Automatic) => {
+                    self.tell(&reason, &mut mistakes)?
+                }
             };
             if turns >= self.max_turns {
                 let message = format!("the model was still using tools after {turns} completions");

@@ -156,7 +156,7 @@ impl Transport {
 /// vendor that is `VendorModel::post`, which adds the key or the signature.
 ///
 /// Without a [price](Self::priced), a run with a limit on its cost does not ask it. Text completions on
-/// Bedrock do not say how many tokens they took: they are charged as one for every four bytes.
+/// Bedrock do not say how many tokens they took: they are estimated as one per four bytes.
 #[derive(Clone)]
 pub struct TransportCompleter<S> {
     transport: Transport,
@@ -224,10 +224,10 @@ where
 }
 
 /// A turn of the Messages API: who speaks, and what is said.
-pub type Turn = (&'static str, String);
+pub type PromptTurn = (&'static str, String);
 
 /// A prompt as the system text and the turns of the Messages API.
-pub fn to_messages_api(prompt: &str) -> Result<(String, Vec<Turn>), PromptError> {
+pub fn to_messages_api(prompt: &str) -> Result<(String, Vec<PromptTurn>), PromptError> {
     let (system, turns) = speakers(prompt)?;
     Ok((strip(system), turns.into_iter().map(|(role, _, said)| (role, strip(said))).collect()))
 }

@@ -2,10 +2,11 @@
 //! find its clock.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use toolwright_core::ToolContext;
+use toolwright_util::lock;
 
 use crate::clock::{Clock, IdleGuard};
 
@@ -70,7 +71,7 @@ impl ActiveCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, ActiveCall, foldhash::fast::FixedState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

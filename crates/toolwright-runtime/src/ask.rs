@@ -44,7 +44,7 @@ pub(crate) struct ModelQuestion<'a> {
     /// The messages that no longer fit the model.
     pub(crate) left_out: Range<usize>,
     pub(crate) cancel: &'a CancelToken,
-    /// When whoever asks stops waiting, whatever the run's limits say.
+    /// When the caller stops waiting, independent of the run's limits.
     pub(crate) own_end: Option<Instant>,
     /// Who receives the answer while it comes.
     pub(crate) listeners: &'a [DeltaListener],
@@ -145,7 +145,7 @@ async fn contained(
     model: &dyn Model,
     answer: impl Future<Output = Result<ModelReply, ModelError>>,
 ) -> Result<ModelReply, ModelError> {
-    let whose = format!("the model `{}`, or whoever hears its answer,", model.name());
+    let whose = format!("the model `{}`, or a listener to its answer,", model.name());
     let answered = guard::caught(&whose, answer).await;
     answered.unwrap_or_else(|panic| Err(ModelError::new(ModelErrorKind::Reply, panic.message())))
 }

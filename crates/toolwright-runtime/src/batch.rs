@@ -5,9 +5,10 @@
 //! call stops no other; a fatal error cancels the rest of its stage, and the stages after it do not begin.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use toolwright_core::{CancelToken, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult, Toolset};
+use toolwright_util::lock;
 
 use crate::call::{ExternalCall, run_external, to_real_names};
 use crate::guard;
@@ -39,7 +40,7 @@ impl Results {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, ToolResult>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

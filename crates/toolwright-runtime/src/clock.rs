@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use toolwright_core::with_idle_listener;
+use toolwright_util::lock;
 
 /// Longer than anything lasts, and still a time that can be added to an [`Instant`].
 pub(crate) const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
@@ -84,7 +85,7 @@ impl Clock {
 
 impl ClockScope {
     fn idle(&self) -> MutexGuard<'_, IdleTime> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 }
 

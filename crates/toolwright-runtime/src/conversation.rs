@@ -1,8 +1,9 @@
 //! A conversation that goes on: one run, one list of messages that grows with every answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use toolwright_core::{CancelToken, Message, Model, StopReason, ToolCall, ToolError};
+use toolwright_util::lock;
 
 use crate::events::EventKind;
 use crate::run::{Run, RunEnd};
@@ -220,7 +221,7 @@ impl Stopper {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<CancelToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +15,7 @@ use serde_json::Value;
 use toolwright_core::{
     CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, StopReason, ToolError, ToolResult, Usage,
 };
+use toolwright_util::lock;
 
 use crate::limits::LimitReached;
 use crate::time;
@@ -46,7 +47,7 @@ pub enum EventKind {
         version: u32,
         /// The run.
         run_id: Arc<str>,
-        /// What the run is about, for whoever looks through runs: the command, the folder.
+        /// What the run is about, as lists of runs show it: the command, the folder.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         labels: BTreeMap<String, String>,
         /// The tools it offers.
@@ -201,7 +202,7 @@ pub(crate) type DeltaListener = Arc<dyn Fn(ModelDelta<'_>) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Events {
     sinks: Vec<Arc<dyn EventSink>>,
-    /// Who hears answers while they come. Pieces are no events: the whole message follows, and only that is
+    /// Receives answers while they stream. Pieces are not events: the whole message follows, and only that is
     /// recorded.
     pub(crate) deltas: Vec<DeltaListener>,
     /// Keeps the numbers in the order of the sinks' input.
@@ -267,8 +268,4 @@ impl Drop for Telling<'_> {
     fn drop(&mut self) {
         *lock(self.0) = None;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -32,7 +32,7 @@ pub struct Envelope {
     /// The policy under which it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<str>>,
-    /// The same for every attempt at the same call, so that a worker can refuse to do it twice. Left out
+    /// The same for each attempt at the same call, so that a worker can refuse to do it twice. Left out
     /// where a call never leaves the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Arc<str>>,

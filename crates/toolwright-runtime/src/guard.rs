@@ -37,7 +37,7 @@ const MAX_LEVELS: u32 = 4;
 /// in a debug build, and a worker of Tokio has 2 MiB.
 const LEVELS_PER_TASK: u32 = 4;
 
-type Outcome = Result<ToolOutput, ToolError>;
+type WorkResult = Result<ToolOutput, ToolError>;
 
 /// Runs a call under its permit. It begins at once; what is left to wait for is small, as every call has a
 /// place for it.
@@ -48,7 +48,7 @@ pub(crate) fn run<'a>(
     context: &'a ToolContext,
     permit: Permit,
     timeout: Option<Duration>,
-) -> impl Future<Output = Outcome> + 'a {
+) -> impl Future<Output = WorkResult> + 'a {
     let deep = context.depth() % LEVELS_PER_TASK == LEVELS_PER_TASK - 1;
     let here = permit.deadline.is_none() && !deep;
     let work = if context.is_cancelled() {
@@ -64,7 +64,7 @@ pub(crate) fn run<'a>(
         if !here {
             return work.await;
         }
-        let mut watched = Watched { work: Catch(work), context, cancelled: None };
+        let mut watched = UntilCancelled { work: Catch(work), context, cancelled: None };
         if let Some(outcome) = (&mut watched).await {
             return outcome;
         }
@@ -80,7 +80,7 @@ fn in_task(
     context: ToolContext,
     permit: Permit,
     timeout: Option<Duration>,
-) -> BoxFuture<'_, Outcome> {
+) -> BoxFuture<'_, WorkResult> {
     let mut deadline = permit.deadline;
     let task = {
         let (executor, context) = (run.shared.executor.clone(), context.clone());
@@ -88,7 +88,7 @@ fn in_task(
     };
     Box::pin(async move {
         let context = &context;
-        let mut watched = Watched { work: task, context, cancelled: None };
+        let mut watched = UntilCancelled { work: task, context, cancelled: None };
         let limit = loop {
             let end = deadline.as_ref().map(|(end, _)| *end);
             tokio::select! {
@@ -110,7 +110,7 @@ fn in_task(
     })
 }
 
-/// Waits until then, or for ever.
+/// Waits until the deadline; without one, indefinitely.
 async fn at(end: Option<Instant>) {
     match end {
         Some(end) => tokio::time::sleep_until(end).await,
@@ -157,7 +157,7 @@ fn grace(run: &RunFrame, context: &ToolContext) -> Duration {
 }
 
 /// The error for work that was told to stop, with what it still hands over.
-async fn handed_over(error: ToolError, work: impl Future<Output = Outcome>, grace: Duration) -> ToolError {
+async fn handed_over(error: ToolError, work: impl Future<Output = WorkResult>, grace: Duration) -> ToolError {
     let partial = match tokio::time::timeout(grace, work).await {
         Ok(Ok(output)) => Some(output),
         Ok(Err(mut last)) => {
@@ -190,17 +190,17 @@ fn overdue(timeout: Option<Duration>, limit: Option<LimitReached>) -> ToolError 
 
 /// Work, until its context is cancelled: then there is nothing, and the work is left as it is. The work is
 /// polled first: what is ready is not lost to a cancel that comes at the same moment.
-struct Watched<'a, W> {
+struct UntilCancelled<'a, W> {
     work: W,
     context: &'a ToolContext,
     /// Waits for the cancel; made only when the work was not ready at once.
     cancelled: Option<BoxFuture<'static, ()>>,
 }
 
-impl<W: Future<Output = Outcome> + Unpin> Future for Watched<'_, W> {
-    type Output = Option<Outcome>;
+impl<W: Future<Output = WorkResult> + Unpin> Future for UntilCancelled<'_, W> {
+    type Output = Option<WorkResult>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Outcome>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<WorkResult>> {
         let this = &mut *self;
         if let Poll::Ready(outcome) = Pin::new(&mut this.work).poll(cx) {
             return Poll::Ready(Some(outcome));
@@ -243,8 +243,8 @@ impl<T> Future for Catch<'_, T> {
     }
 }
 
-/// Waits for code of somebody else's, a source of tools or a model say, that is no tool's: a panic in it
-/// becomes a fatal error that says whose it is.
+/// Waits for foreign code other than a tool's, such as a tool source or a model. A panic in it becomes a
+/// fatal error that names its origin.
 pub(crate) async fn caught<T>(whose: &str, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {

@@ -130,7 +130,7 @@ mod tests {
             (0..20).map(|each| ToolCall::new(format!("b{each}"), "look", json!({}))).collect();
         many.push(Message::Assistant(AssistantMessage::calls(calls.clone())));
         many.extend(calls.iter().map(|call| Message::Tool(ToolResult::text(call, "seen"))));
-        assert_eq!(middle(&many, &(0..0)), 2..8, "one large batch is no reason to keep all that came before");
+        assert_eq!(middle(&many, &(0..0)), 2..8, "a large batch does not keep everything before it");
         assert_eq!(middle(&many, &(2..8)), 0..0);
         assert_eq!(middle(&[], &(0..0)), 0..0);
     }

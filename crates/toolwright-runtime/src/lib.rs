@@ -1,6 +1,6 @@
 //! The path of one tool call, and everything around it: batches, approvals, limits, events and transcripts.
 //!
-//! A [`Run`] holds the tools, the policy and the limits. Every call, whoever makes it, is parsed, found,
+//! A [`Run`] holds the tools, the policy and the limits. Every call, from any origin, is parsed, found,
 //! validated, approved, admitted, run, bounded and recorded, in that order; `call.rs` is that path.
 //!
 //! ```
@@ -51,7 +51,7 @@ mod transcript;
 mod turn;
 
 pub use agent::{Agent, AgentOutcome, React};
-pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text};
+pub use approval::{ArgumentMatch, Examples, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text};
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};

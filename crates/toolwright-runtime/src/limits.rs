@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use toolwright_core::{ErrorKind, ToolError, Usage};
+use toolwright_util::lock;
 
 use crate::clock::{Clock, FOREVER};
 
@@ -204,7 +205,7 @@ impl LimitScope {
         Spent {
             turns: scope.turns.load(Ordering::Relaxed),
             tool_calls: scope.tool_calls.load(Ordering::Relaxed),
-            usage: *scope.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            usage: *lock(&scope.usage),
             cost: units(scope.cost.load(Ordering::Relaxed)),
             wall_time: scope.clock.elapsed().as_secs_f64(),
             waited: scope.clock.idle().as_secs_f64(),
@@ -285,7 +286,7 @@ impl LimitScope {
     /// Books tokens and money; an error when that goes over a limit. What was spent stays spent.
     pub fn spend(&self, usage: Usage, cost: f64) -> Result<(), LimitReached> {
         self.visit(&mut |scope| {
-            *scope.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += usage;
+            *lock(&scope.usage) += usage;
             scope.cost.fetch_add(micros(cost), Ordering::Relaxed);
             Ok(())
         })?;
@@ -368,7 +369,7 @@ impl Scope {
 
     fn check_spent(&self) -> Result<(), LimitReached> {
         if let Some(max) = self.limits.tokens {
-            let total = self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).total();
+            let total = lock(&self.usage).total();
             if total > max {
                 return Err(reached(LimitKind::Tokens, max as f64, total as f64));
             }
@@ -394,7 +395,7 @@ fn seconds(value: f64) -> Duration {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "negative amounts are none; huge ones saturate"
+    reason = "negative amounts count as zero; huge ones saturate"
 )]
 fn micros(value: f64) -> u64 {
     (value.max(0.0) * 1e6).round() as u64

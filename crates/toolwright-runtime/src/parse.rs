@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::schema::{MAX_DEPTH, depth, lossy_integer};
 use toolwright_core::{ToolCall, ToolError, ToolSpec, text};
-use toolwright_yaml::Document;
+use toolwright_yaml::YamlDocument;
 
 /// How much of unreadable text is shown to the model again.
 const SHOWN: usize = 2048;
@@ -150,7 +150,7 @@ fn bare(text: &str, kinds: &[&str]) -> Value {
     if wants_text || text.len() > MAX_YAML {
         return Value::String(text.to_owned());
     }
-    Document::read_plain("arguments", text)
+    YamlDocument::read_plain("arguments", text)
         .map_or_else(|_| Value::String(text.to_owned()), |document| document.to_json())
 }
 

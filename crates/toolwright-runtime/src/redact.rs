@@ -40,23 +40,23 @@ const SHORTEST_PART: usize = 3;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    known: Option<Known>,
+    known: Option<KnownSecrets>,
 }
 
 /// The known values, in all forms that are looked for.
 #[derive(Clone)]
-struct Known {
+struct KnownSecrets {
     search: AhoCorasick,
     forms: Vec<Form>,
 }
 
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} forms", self.forms.len())
     }
 }
 
-impl Known {
+impl KnownSecrets {
     /// Finds secrets in a text and in its joined lines; `back` says where in the original a place of the text
     /// is.
     fn look(&self, text: &str, back: &dyn Fn(Range<usize>) -> Range<usize>, found: &mut Vec<Range<usize>>) {
@@ -114,7 +114,7 @@ impl Redactor {
         let search = AhoCorasick::builder()
             .match_kind(aho_corasick::MatchKind::LeftmostLongest)
             .build(forms.iter().map(|form| &form.text));
-        let known = search.ok().filter(|_| !forms.is_empty()).map(|search| Known { search, forms });
+        let known = search.ok().filter(|_| !forms.is_empty()).map(|search| KnownSecrets { search, forms });
         Redactor { known }
     }
 

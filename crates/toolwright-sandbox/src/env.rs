@@ -1,4 +1,4 @@
-//! The environment of a program: rebuilt for every call, never inherited as a whole.
+//! The environment of a program: rebuilt for each call, never inherited as a whole.
 
 use std::collections::BTreeMap;
 

@@ -137,7 +137,7 @@ fn copy_all(input: &mut dyn Read, output: &mut impl Write, size: u64) -> io::Res
 struct Traits {
     file: File,
     about: fs::Metadata,
-    attributes: io::Result<Attributes>,
+    attributes: io::Result<FileAttributes>,
 }
 
 impl Traits {
@@ -184,12 +184,12 @@ impl Traits {
     }
 }
 
-type Attributes = BTreeMap<CString, Vec<u8>>;
+type FileAttributes = BTreeMap<CString, Vec<u8>>;
 
 /// The extended attributes that belong to a file's user: their own, and the access list.
-fn kept_attributes(file: &File) -> io::Result<Attributes> {
+fn kept_attributes(file: &File) -> io::Result<FileAttributes> {
     let names = match sys::attribute_names(file.as_fd()) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOTSUP) => return Ok(Attributes::new()),
+        Err(error) if error.raw_os_error() == Some(libc::ENOTSUP) => return Ok(FileAttributes::new()),
         other => other?,
     };
     let kept = |name: &CString| {

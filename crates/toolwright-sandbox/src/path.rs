@@ -16,7 +16,7 @@ pub(crate) mod one {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-        Ok(Read::deserialize(deserializer)?.0)
+        Ok(PathText::deserialize(deserializer)?.0)
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) mod maybe {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<Read>::deserialize(deserializer)?.map(|path| path.0))
+        Ok(Option::<PathText>::deserialize(deserializer)?.map(|path| path.0))
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) mod many {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<Read>::deserialize(deserializer)?.into_iter().map(|path| path.0).collect())
+        Ok(Vec::<PathText>::deserialize(deserializer)?.into_iter().map(|path| path.0).collect())
     }
 }
 
@@ -62,12 +62,12 @@ impl Serialize for Text<'_> {
     }
 }
 
-struct Read(PathBuf);
+struct PathText(PathBuf);
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for PathText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let Some(hex) = text.strip_prefix('\0') else { return Ok(Read(text.into())) };
+        let Some(hex) = text.strip_prefix('\0') else { return Ok(PathText(text.into())) };
         let bytes = hex.as_bytes().chunks(2).map(|pair| {
             let digits = pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
             let pair = std::str::from_utf8(pair).ok().filter(|_| digits)?;
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Read {
         let bytes: Option<Vec<u8>> = bytes.collect();
         let bytes =
             bytes.ok_or_else(|| serde::de::Error::custom("the bytes of a path are in hexadecimal"))?;
-        Ok(Read(OsString::from_vec(bytes).into()))
+        Ok(PathText(OsString::from_vec(bytes).into()))
     }
 }
 

@@ -433,7 +433,7 @@ pub struct SandboxLimits {
     /// Open files of each process.
     pub open_files: Option<u64>,
     /// Bytes in each of the private folders (`/tmp`, the home folder, `/dev/shm`, a private workspace). Their
-    /// files are counted too: one for every 4096 bytes, at least 1024.
+    /// files are counted too: one for each 4096 bytes, at least 1024.
     pub scratch: u64,
     /// Seconds a command may take when its caller does not say; also the most a caller may ask for.
     pub timeout_seconds: Option<u64>,

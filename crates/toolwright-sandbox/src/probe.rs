@@ -9,7 +9,7 @@ use toolwright_core::ToolError;
 use crate::backend::process::ProcessSandbox;
 use crate::backend::shared::look_up;
 use crate::layer::home;
-use crate::layer::view::{Plan, ViewEntry};
+use crate::layer::view::{ViewEntry, ViewPlan};
 use crate::policy::{Layer, Network, SandboxLimits, SandboxPolicy};
 use crate::sys;
 
@@ -53,7 +53,8 @@ pub async fn probe() -> Vec<LayerReport> {
 /// Shows what a policy gives, by opening a sandbox with its folders, in which nothing is run.
 pub async fn explain(policy: &SandboxPolicy) -> Result<Explanation, ToolError> {
     let mut refused = policy.check().err().map(|error| error.to_string());
-    let view = Plan::make(&home::resolve(policy, look_up)?.policy, policy.workspace.as_deref())?.entries();
+    let view =
+        ViewPlan::make(&home::resolve(policy, look_up)?.policy, policy.workspace.as_deref())?.entries();
     let opened = ProcessSandbox::open(SandboxPolicy { require: Vec::new(), ..policy.clone() }).await;
     if let Err(error) = &opened {
         refused.get_or_insert_with(|| error.to_string());

@@ -322,7 +322,7 @@ fn all_children<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
     (0..node.child_count()).filter_map(move |index| node.child(index))
 }
 
-/// Words that are no command's name. `time` and `coproc` are read as wrappers.
+/// Words that are not command names. `time` and `coproc` are read as wrappers.
 const RESERVED: &[&str] = &[
     "!", "{", "}", "[[", "]]", "((", "if", "then", "elif", "else", "fi", "for", "select", "while", "until",
     "do", "done", "case", "esac", "in", "function",

@@ -13,23 +13,23 @@ use crate::vectors::{VectorError, load};
 /// What became of the records of a vector file.
 #[derive(Debug, Clone)]
 pub struct Accounts {
-    entries: Vec<Entry>,
+    entries: Vec<AccountEntry>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct AccountEntry {
     /// A pattern over ids.
     #[serde(rename = "match")]
     pattern: String,
-    status: Status,
+    status: AccountStatus,
     /// The test that covers it, or why it is not covered.
     by: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum AccountStatus {
     /// Run from its data.
     Run,
     /// Covered by a test of that name.
@@ -46,30 +46,32 @@ impl Accounts {
         Ok(Accounts { entries: load(path)? })
     }
 
-    fn entry(&self, id: &str) -> Option<(usize, &Entry)> {
+    fn entry(&self, id: &str) -> Option<(usize, &AccountEntry)> {
         self.entries.iter().enumerate().find(|(_, entry)| glob_match(&entry.pattern, id))
     }
 
     /// What became of a record, as a sentence; `None` for one that is run from its data, or that no entry
     /// matches.
     pub fn explanation(&self, id: &str) -> Option<String> {
-        let (_, Entry { status, by, .. }) = self.entry(id)?;
+        let (_, AccountEntry { status, by, .. }) = self.entry(id)?;
         match status {
-            Status::Run => None,
-            Status::Covered => Some(format!("covered by the test `{by}`")),
-            Status::Different => Some(format!("different on purpose: {by}")),
-            Status::Later => Some(format!("not supported: {by}")),
+            AccountStatus::Run => None,
+            AccountStatus::Covered => Some(format!("covered by the test `{by}`")),
+            AccountStatus::Different => Some(format!("different on purpose: {by}")),
+            AccountStatus::Later => Some(format!("not supported: {by}")),
         }
     }
 
     /// Whether a record is different on purpose, or covered by a test.
     pub fn is_settled(&self, id: &str) -> bool {
-        self.entry(id).is_some_and(|(_, entry)| matches!(entry.status, Status::Covered | Status::Different))
+        self.entry(id).is_some_and(|(_, entry)| {
+            matches!(entry.status, AccountStatus::Covered | AccountStatus::Different)
+        })
     }
 
     /// Whether a record is run from its data.
     pub fn is_run(&self, id: &str) -> bool {
-        self.entry(id).is_some_and(|(_, entry)| entry.status == Status::Run)
+        self.entry(id).is_some_and(|(_, entry)| entry.status == AccountStatus::Run)
     }
 
     /// What is wrong with the accounts of these records: one that is missing, an entry without a record, a
@@ -86,15 +88,15 @@ impl Accounts {
         let mut code = String::new();
         read_sources(sources, &mut code)?;
         let page = std::fs::read_to_string(page)?;
-        for (index, Entry { pattern, status, by }) in self.entries.iter().enumerate() {
+        for (index, AccountEntry { pattern, status, by }) in self.entries.iter().enumerate() {
             if !used.contains(&index) {
                 problems.push(format!("{pattern} matches nothing"));
             }
             match status {
-                Status::Covered if !code.contains(&format!("fn {by}(")) => {
+                AccountStatus::Covered if !code.contains(&format!("fn {by}(")) => {
                     problems.push(format!("{pattern}: there is no test {by}"));
                 }
-                Status::Different if !page.contains(by) => {
+                AccountStatus::Different if !page.contains(by) => {
                     problems.push(format!("{pattern}: the page of differences does not say {by:?}"));
                 }
                 _ => {}

@@ -1,13 +1,14 @@
 //! Recorded exchanges with a model: record once against the real one, play again without it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::{
     BoxFuture, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
     ToolChoice, ToolSpec, Usage,
 };
+use toolwright_util::lock;
 
 /// A request and its reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,11 +78,11 @@ impl<M: Model> Recorder<M> {
 
     /// The exchanges so far.
     pub fn exchanges(&self) -> Vec<Exchange> {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.exchanges).clone()
     }
 
     fn keep(&self, exchange: Exchange) {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
+        lock(&self.exchanges).push(exchange);
     }
 
     /// Writes the exchanges to a file.
@@ -146,7 +147,7 @@ impl Player {
     }
 
     fn answer(&self, request: &ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = lock(&self.left);
         let at = |number: usize| self.exchanges.get(number);
         let meant = left.iter().position(|number| at(*number).is_some_and(|exchange| exchange.asks(request)));
         if let Some(exchange) = meant.and_then(|place| at(left.remove(place))) {

@@ -3,8 +3,10 @@
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use toolwright_util::lock;
 
 use serde_json::Value;
 
@@ -94,7 +96,7 @@ impl Server {
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.asked).clone()
     }
 }
 
@@ -114,7 +116,7 @@ fn serve(
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let Some(request) = read(stream)? else { return Ok(()) };
     let reply = answer(&request);
-    asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    lock(asked).push(request);
     let mut head = format!(
         "HTTP/1.1 {} x\r\ncontent-length: {}\r\nconnection: close\r\n",
         reply.status,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toolwright_core::{ErrorKind, ToolDef, ToolError};
 
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::patch::{self, Change, To};
+use crate::patch::{self, FileChange, To};
 use crate::{paths, read_file};
 
 #[derive(Deserialize, JsonSchema)]
@@ -82,7 +82,7 @@ pub fn apply_patch(options: &Options) -> ToolDef {
 
 async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolError> {
     let changes = patch::parse(patch)?;
-    let mut plan = Plan { call, leaving: leaving(&changes), writes: Vec::new() };
+    let mut plan = PatchPlan { call, leaving: leaving(&changes), writes: Vec::new() };
     let mut told: Vec<String> = Vec::new();
     for change in changes {
         told.push(plan.add(change).await?);
@@ -133,9 +133,9 @@ async fn carry_out(call: &Call, mut writes: Vec<Write>) -> Result<(), ToolError>
 }
 
 /// The paths that files are moved away from; others may be moved there.
-fn leaving(changes: &[Change]) -> HashSet<String> {
+fn leaving(changes: &[FileChange]) -> HashSet<String> {
     let moved = changes.iter().filter_map(|change| match change {
-        Change::Update { path, to: To::Move(_), .. } => Some(path.clone()),
+        FileChange::Update { path, to: To::Move(_), .. } => Some(path.clone()),
         _ => None,
     });
     moved.collect()
@@ -150,24 +150,24 @@ fn bounded(writes: &[Write], most: usize) -> Result<(), ToolError> {
 }
 
 /// What a patch comes to, one change on top of the other.
-struct Plan<'a> {
+struct PatchPlan<'a> {
     call: &'a Call,
     leaving: HashSet<String>,
     writes: Vec<Write>,
 }
 
-impl Plan<'_> {
+impl PatchPlan<'_> {
     /// Works out one change, and says what it does.
-    async fn add(&mut self, change: Change) -> Result<String, ToolError> {
+    async fn add(&mut self, change: FileChange) -> Result<String, ToolError> {
         match change {
-            Change::Create { path, text, executable } => {
+            FileChange::Create { path, text, executable } => {
                 self.free(&path, "the patch creates it").await?;
                 let told = format!("created {path}");
                 let mode = executable.then(|| "+x".to_owned());
                 self.make(&path, File { text, mode }).await?;
                 Ok(told)
             }
-            Change::Delete { path, hunks } => {
+            FileChange::Delete { path, hunks } => {
                 let before = self.file(&path).await?;
                 let left = patch::apply(&path, &before.text, hunks.as_deref().unwrap_or_default())?;
                 if hunks.is_some() && !left.is_empty() {
@@ -176,7 +176,7 @@ impl Plan<'_> {
                 self.look(&path).await?.after = None;
                 Ok(format!("deleted {path}"))
             }
-            Change::Update { path, to, hunks, executable } => {
+            FileChange::Update { path, to, hunks, executable } => {
                 let before = match &to {
                     To::Stay => self.file(&path).await?,
                     To::Move(_) | To::Copy(_) => self.source(&path).await?,

@@ -21,13 +21,13 @@ const LONGEST: usize = 64 << 10;
 struct Agreed(BTreeMap<String, String>);
 
 #[derive(Deserialize, JsonSchema)]
-struct Request {
+struct ApprovalParams {
     /// What approval is asked for, in full: this is what a person reads.
     prompt: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Token {
+struct TokenParams {
     /// The token that `request_approval` gave.
     approval_token: String,
 }
@@ -36,11 +36,14 @@ struct Token {
 pub fn request_approval(options: &Options) -> ToolDef {
     let instance = options.instance_name().to_owned();
     let description = "Ask the user to approve what is going to be done. Gives a token to do it with.";
-    let tool =
-        ToolDef::typed("request_approval", description, move |context: ToolContext, request: Request| {
+    let tool = ToolDef::typed(
+        "request_approval",
+        description,
+        move |context: ToolContext, request: ApprovalParams| {
             let given = agree(&context, &instance, request.prompt);
             async move { given.map(|token| serde_json::json!({"approval_token": token}).to_string()) }
-        });
+        },
+    );
     let tool = tool.with_call_description(|arguments| {
         let prompt = arguments.get("prompt").and_then(serde_json::Value::as_str).unwrap_or_default();
         CallDescription {
@@ -74,16 +77,15 @@ fn token_tool(
     look: fn(&mut Agreed, &str) -> Option<String>,
 ) -> ToolDef {
     let instance = options.instance_name().to_owned();
-    let tool =
-        ToolDef::typed(name, description, move |context: ToolContext, Token { approval_token }: Token| {
+    let tool = ToolDef::typed(
+        name,
+        description,
+        move |context: ToolContext, TokenParams { approval_token }: TokenParams| {
             let found = context.store_as::<Agreed>(&instance).update(|agreed| look(agreed, &approval_token));
             let shown: String = approval_token.chars().take(80).collect();
-            async move {
-                found.ok_or_else(|| {
-                    ToolError::new(format!("`{shown}` is no token of an approval, or was used already"))
-                })
-            }
-        });
+            async move { found.ok_or_else(|| ToolError::new(format!("unknown or used approval token `{shown}`"))) }
+        },
+    );
     let tool = tool.with_call_description(|_| CallDescription {
         hint: Some(String::new()),
         ..CallDescription::default()

@@ -5,7 +5,7 @@
 //! shell never blocks, and what was printed between two calls is delivered by the next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use toolwright_core::{
     ExecRequest, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, ToolDef, ToolError, ToolOutput,
 };
+use toolwright_util::lock;
 
 use crate::options::{Call, Options, define};
 use crate::terminal;
@@ -99,18 +100,18 @@ async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<Tool
         }
         _ => {}
     }
-    let slot = call.context.store_as::<Kept>(instance).read(|kept| kept.shell.clone());
+    let slot = call.context.store_as::<SessionSlot>(instance).read(|kept| kept.shell.clone());
     let mut session = slot.lock().await;
     if action == Action::Restart {
         if let Some(old) = session.take() {
             old.handle.kill().await;
         }
-        *session = Some(Session::start(call).await?);
+        *session = Some(ShellSession::start(call).await?);
         return Ok(ToolOutput::text("the shell was restarted"));
     }
     let shell = match &mut *session {
         Some(shell) => shell,
-        none => none.insert(Session::start(call).await?),
+        none => none.insert(ShellSession::start(call).await?),
     };
     if !shell.has_ended() {
         match action {
@@ -134,13 +135,13 @@ async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<Tool
 
 /// What the run keeps of a session: the shell, which is not written down. One call at a time uses it.
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct SessionSlot {
     #[serde(skip)]
-    shell: Arc<tokio::sync::Mutex<Option<Session>>>,
+    shell: Arc<tokio::sync::Mutex<Option<ShellSession>>>,
 }
 
 /// A running shell.
-struct Session {
+struct ShellSession {
     keyboard: Box<dyn AsyncWrite + Send + Unpin>,
     handle: Arc<dyn ProcessHandle>,
     printed: Arc<Mutex<Printed>>,
@@ -159,8 +160,8 @@ struct Printed {
     ended: Option<i32>,
 }
 
-impl Session {
-    async fn start(call: &Call) -> Result<Session, ToolError> {
+impl ShellSession {
+    async fn start(call: &Call) -> Result<ShellSession, ToolError> {
         let sandbox = call.sandbox()?;
         // Nothing is echoed and nothing is coloured; what is typed is not told twice.
         let begin = r#"stty -echo -onlcr 2>/dev/null; printf %s "$1"; exec bash --noediting -i"#;
@@ -171,7 +172,8 @@ impl Session {
         let printed = Arc::new(Mutex::new(Printed::default()));
         let (sender, news) = watch::channel(0);
         let handle = watch_terminal(process, printed.clone(), sender);
-        let mut session = Session { keyboard, handle, printed, news, held: String::new(), _sandbox: sandbox };
+        let mut session =
+            ShellSession { keyboard, handle, printed, news, held: String::new(), _sandbox: sandbox };
         session.wait_until_ready().await?;
         Ok(session)
     }
@@ -286,7 +288,7 @@ impl Printed {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > MOST_KEPT {
-            // Half goes at once, so that a flood does not move memory for every piece.
+            // Half goes at once, so that a flood does not move memory for each piece.
             let over = self.bytes.len() - MOST_KEPT / 2;
             self.bytes.drain(..over);
             self.lost += over as u64;
@@ -343,10 +345,6 @@ fn watch_terminal(
         news.send_modify(|news| *news += 1);
     });
     handle
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

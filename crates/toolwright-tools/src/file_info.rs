@@ -6,7 +6,7 @@ use toolwright_core::time::Civil;
 use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::paths::{self, About, Kind};
+use crate::paths::{self, About, FileKind};
 
 #[derive(Deserialize, JsonSchema)]
 struct FileInfo {
@@ -16,7 +16,8 @@ struct FileInfo {
 
 /// What is known. Everything but `exists` is left out when nothing is there.
 #[derive(Serialize, JsonSchema)]
-struct Info {
+#[schemars(rename = "Info")]
+struct FileFacts {
     exists: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     details: Option<Details>,
@@ -50,7 +51,7 @@ pub fn file_info(options: &Options) -> ToolDef {
         |call: Call, FileInfo { path }| async move {
             let about = paths::find(&call, &path).await?.about;
             let details = about.map(|about| details(&path, &about));
-            Ok::<_, ToolError>(Structured(Info { exists: details.is_some(), details }))
+            Ok::<_, ToolError>(Structured(FileFacts { exists: details.is_some(), details }))
         },
     );
     finish(tool, "files", Effect::Reads, &[("file_path", "path"), ("filename", "path")])
@@ -59,9 +60,9 @@ pub fn file_info(options: &Options) -> ToolDef {
 fn details(path: &str, about: &About) -> Details {
     let kind = match about.kind {
         _ if about.is_link => "symlink",
-        Kind::File => "file",
-        Kind::Folder => "directory",
-        Kind::Other => "other",
+        FileKind::File => "file",
+        FileKind::Folder => "directory",
+        FileKind::Other => "other",
     };
     Details {
         kind,
@@ -74,7 +75,7 @@ fn details(path: &str, about: &About) -> Details {
         accessed: time(about.accessed),
         is_readable: about.readable,
         is_writable: about.writable,
-        mime_type: (about.kind == Kind::File).then(|| mime_type(path)),
+        mime_type: (about.kind == FileKind::File).then(|| mime_type(path)),
     }
 }
 

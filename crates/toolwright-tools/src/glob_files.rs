@@ -6,7 +6,7 @@ use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath, glob_match}
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths;
-use crate::walk::{Hidden, Item, walk};
+use crate::walk::{Hidden, WalkEntry, walk};
 
 #[derive(Deserialize, JsonSchema)]
 struct GlobFiles {
@@ -56,7 +56,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 }
 
 /// The files that match, with their whole paths, sorted by path.
-pub(crate) async fn files(call: &Call, pattern: &str, hidden: Hidden) -> Result<Vec<Item>, ToolError> {
+pub(crate) async fn files(call: &Call, pattern: &str, hidden: Hidden) -> Result<Vec<WalkEntry>, ToolError> {
     paths::check(pattern)?;
     let (root, parts) = split(pattern);
     if paths::find(call, root).await?.about.is_none() {

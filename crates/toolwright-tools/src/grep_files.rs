@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput, WorkspacePath};
 
+use crate::file_texts;
 use crate::glob_files::{files, is_pattern};
-use crate::hits::{Hit, Wanted};
+use crate::matching_lines::{Hit, Wanted};
 use crate::options::{Call, Effect, Options, count, define, finish, object};
-use crate::paths::{self, Kind};
-use crate::texts;
+use crate::paths::{self, FileKind};
 use crate::walk::{Hidden, walk};
 
 #[derive(Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ pub fn grep_files(options: &Options) -> ToolDef {
         .with_output_schema(result())
 }
 
-/// The schema of what is told; which parts of it, depends on the mode.
+/// The schema of the result, which depends on the mode.
 fn result() -> Value {
     let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
     let texts = json!({"type": "array", "items": text});
@@ -90,7 +90,7 @@ async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolEr
     };
     let mut hits = Hits::new(most, wanted, arguments);
     let chosen = choose(call, &arguments.files_glob).await?;
-    let left_out = texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
+    let left_out = file_texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
     Ok(ToolOutput::json(hits.told(&left_out)))
 }
 
@@ -116,8 +116,8 @@ async fn choose(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolErro
 /// A file, or all files below a folder; with their sizes.
 pub(crate) async fn below(call: &Call, place: &str, hidden: Hidden) -> Result<Vec<(String, u64)>, ToolError> {
     match paths::find(call, place).await?.about {
-        Some(about) if about.kind == Kind::File => Ok(vec![(place.to_owned(), about.size)]),
-        Some(about) if about.kind == Kind::Folder => {
+        Some(about) if about.kind == FileKind::File => Ok(vec![(place.to_owned(), about.size)]),
+        Some(about) if about.kind == FileKind::Folder => {
             let found = walk(call, place, None, hidden).await?;
             let files = found.into_iter().filter(|item| item.is_file);
             Ok(files.map(|file| (paths::join(place, &file.path), file.size)).collect())
@@ -176,7 +176,7 @@ impl<'a> Hits<'a> {
         }
     }
 
-    fn told(self, left_out: &texts::LeftOut) -> Value {
+    fn told(self, left_out: &file_texts::LeftOut) -> Value {
         let mut told = json!({"total_matches": self.total, "files_searched": self.searched});
         if let Some(map) = told.as_object_mut() {
             let (key, value) = match self.arguments.output_mode {
@@ -261,7 +261,7 @@ async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
         0 => {}
         1 => {
             let about = paths::find(call, &arguments.path).await?.about;
-            if about.is_some_and(|about| about.kind == Kind::Other) {
+            if about.is_some_and(|about| about.kind == FileKind::Other) {
                 let message = format!("{} is not a regular file", arguments.path);
                 return Err(ToolError::of(ErrorKind::Permission, message));
             }

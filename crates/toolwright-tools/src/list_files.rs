@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath, glob_match};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
-use crate::paths::{self, Kind};
+use crate::paths::{self, FileKind};
 use crate::walk::{Hidden, walk};
 
 #[derive(Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub(crate) fn list_files_and_dirs(options: &Options) -> ToolDef {
 /// A folder, or the tool's own error for what is there instead.
 async fn look_for_folder(call: &Call, path: &str) -> Result<(), ToolError> {
     match paths::find(call, path).await?.about.map(|about| about.kind) {
-        Some(Kind::Folder) => Ok(()),
+        Some(FileKind::Folder) => Ok(()),
         Some(_) => Err(ToolError::new(format!("{path} is not a folder"))),
         None => Err(ToolError::new(format!("there is no folder {path}"))),
     }

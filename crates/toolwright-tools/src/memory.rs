@@ -21,7 +21,7 @@ const LONGEST: usize = 4096;
 #[derive(Deserialize, JsonSchema)]
 struct MemoryArgs {
     /// What to do.
-    command: Command,
+    command: MemoryCommand,
     /// The file or folder, below /memories.
     path: Option<String>,
     /// For `create`: the text of the file.
@@ -45,7 +45,7 @@ struct MemoryArgs {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "snake_case")]
-enum Command {
+enum MemoryCommand {
     View,
     Create,
     StrReplace,
@@ -125,7 +125,7 @@ impl Memory {
             ToolDef::typed("memory", description, move |context: ToolContext, arguments: MemoryArgs| {
                 let (files, options) = (files.clone(), options.clone());
                 async move {
-                    if read_only && !matches!(arguments.command, Command::View) {
+                    if read_only && !matches!(arguments.command, MemoryCommand::View) {
                         return Err(ToolError::of(
                             ErrorKind::Permission,
                             "these memories can only be viewed",
@@ -202,13 +202,13 @@ impl Files {
             resolve(path.ok_or_else(|| ToolError::new(format!("`{command}` needs `path`")))?)
         };
         match arguments.command {
-            Command::View => self.view(&path("view")?, arguments.view_range.as_deref()),
-            Command::Create => {
+            MemoryCommand::View => self.view(&path("view")?, arguments.view_range.as_deref()),
+            MemoryCommand::Create => {
                 let text = arguments.file_text.clone();
                 let text = text.ok_or_else(|| ToolError::new("`create` needs `file_text`"))?;
                 self.put(path("create")?, text).map(|path| format!("created {path}"))
             }
-            Command::StrReplace => {
+            MemoryCommand::StrReplace => {
                 let path = path("str_replace")?;
                 let old = arguments.old_str.as_deref();
                 let old = old.ok_or_else(|| ToolError::new("`str_replace` needs `old_str`"))?;
@@ -216,7 +216,7 @@ impl Files {
                 let edited = text::replace_once(&path, self.file(&path)?, old, new)?;
                 self.changed(path, edited)
             }
-            Command::Insert => {
+            MemoryCommand::Insert => {
                 let path = path("insert")?;
                 let line =
                     arguments.insert_line.ok_or_else(|| ToolError::new("`insert` needs `insert_line`"))?;
@@ -225,7 +225,7 @@ impl Files {
                 let edited = text::insert(self.file(&path)?, line, new)?;
                 self.changed(path, edited)
             }
-            Command::Delete => {
+            MemoryCommand::Delete => {
                 let path = path("delete")?;
                 if !self.is_there(&path) {
                     return Err(missing(&path));
@@ -234,7 +234,7 @@ impl Files {
                 self.folders.retain(|folder| !is_at_or_below(folder, &path));
                 Ok(format!("deleted {path}"))
             }
-            Command::Rename => {
+            MemoryCommand::Rename => {
                 let needs = |name: &str| ToolError::new(format!("`rename` needs `{name}`"));
                 let from = resolve(arguments.old_path.as_deref().ok_or_else(|| needs("old_path"))?)?;
                 let to = resolve(arguments.new_path.as_deref().ok_or_else(|| needs("new_path"))?)?;
@@ -351,7 +351,7 @@ impl Files {
 
 fn full() -> ToolError {
     let message = format!("memories hold at most {MOST_FILES} files and folders, and {MOST_BYTES} bytes");
-    ToolError::of(ErrorKind::Limit, message).hint("delete what is no longer needed")
+    ToolError::of(ErrorKind::Limit, message).hint("delete what you do not need any more")
 }
 
 fn missing(path: &str) -> ToolError {

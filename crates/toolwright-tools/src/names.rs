@@ -6,9 +6,9 @@ use toolwright_net::Proxies;
 
 use crate::options::Options;
 use crate::{
-    apply_patch, approval_tokens, bash_session, edit_file, fetch, file_info, glob_files, grep_files,
-    list_files, marsys, memory, people, plan, plan_items, read_file, shell, show_file, text_editor, think,
-    words, write_file,
+    apply_patch, approval_tokens, bash_session, call_descriptions, edit_file, fetch, file_info, glob_files,
+    grep_files, list_files, marsys, memory, people, plan, plan_items, read_file, shell, show_file,
+    text_editor, think, write_file,
 };
 
 /// Makes a tool.
@@ -137,7 +137,7 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
     if marsys::TOOLS.iter().any(|(name, _)| *name == reference) {
         tool = marsys::as_there(tool);
     }
-    Some(words::described_as_there(reference, tool))
+    Some(call_descriptions::described_as_there(reference, tool))
 }
 
 /// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think`

@@ -13,14 +13,14 @@ use toolwright_core::{
 
 use toolwright_net::{Proxies, Reach};
 
-use crate::live::Live;
+use crate::live_output::LiveOutput;
 
 /// A command is stopped so long after its call, whose own error says more; it comes in time to carry the
 /// output.
 const AFTER_THE_CALL: Duration = Duration::from_millis(5);
 
-/// The longest a command of a tool's own may take: a program given to `awk` can run for ever, and a pipe can
-/// take the place of a file that is about to be read.
+/// The longest a command of a tool's own may take: a program given to `awk` can run indefinitely, and a pipe
+/// can take the place of a file that is about to be read.
 const HELPER_TIME: Duration = Duration::from_secs(300);
 
 /// Longer than any call lasts, and still a time that can be added to a clock.
@@ -228,7 +228,7 @@ impl Call {
     /// Runs a command to its end, telling its output as it comes.
     pub(crate) async fn run(&self, mut request: ExecRequest) -> Result<ExecResult, ToolError> {
         request.timeout = [request.timeout, self.left()].into_iter().flatten().min();
-        let live = Live::new(&self.context);
+        let live = LiveOutput::new(&self.context);
         let sandbox = self.sandbox()?;
         let result = self.while_wanted(sandbox.exec_live(request, &live)).await;
         live.finish();

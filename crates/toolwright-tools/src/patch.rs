@@ -18,7 +18,7 @@ const MOST_WORK: usize = 1 << 29;
 
 /// What a patch does to one file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     Create {
         path: String,
         text: String,
@@ -56,7 +56,7 @@ pub(crate) struct Hunk {
     anchor: Option<String>,
     /// The old lines are the last of the file.
     at_end: bool,
-    lines: Vec<(Side, String)>,
+    lines: Vec<(HunkSide, String)>,
     /// How many old and new lines the header promises.
     counts: Option<(usize, usize)>,
     old_open: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Hunk {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum HunkSide {
     Both,
     Old,
     New,
@@ -73,19 +73,19 @@ enum Side {
 impl Hunk {
     /// How many lines it takes out or puts in.
     pub(crate) fn changed(&self) -> usize {
-        self.lines.iter().filter(|(side, _)| *side != Side::Both).count()
+        self.lines.iter().filter(|(side, _)| *side != HunkSide::Both).count()
     }
 
     fn old(&self) -> Vec<&str> {
-        self.lines.iter().filter(|(side, _)| *side != Side::New).map(|(_, line)| line.as_str()).collect()
+        self.lines.iter().filter(|(side, _)| *side != HunkSide::New).map(|(_, line)| line.as_str()).collect()
     }
 
-    fn last_new(&self) -> Option<&(Side, String)> {
-        self.lines.iter().rfind(|(side, _)| *side != Side::Old)
+    fn last_new(&self) -> Option<&(HunkSide, String)> {
+        self.lines.iter().rfind(|(side, _)| *side != HunkSide::Old)
     }
 
     fn new_lines(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().filter(|(side, _)| *side != Side::Old).map(|(_, line)| line.as_str())
+        self.lines.iter().filter(|(side, _)| *side != HunkSide::Old).map(|(_, line)| line.as_str())
     }
 
     /// Empty lines at the end that the header does not count come from the end of the message, not from the
@@ -95,7 +95,7 @@ impl Hunk {
         let extra = self.old().len().saturating_sub(old).min(self.new_lines().count().saturating_sub(new));
         for _ in 0..extra {
             match self.lines.last() {
-                Some((Side::Both, line)) if line.is_empty() => drop(self.lines.pop()),
+                Some((HunkSide::Both, line)) if line.is_empty() => drop(self.lines.pop()),
                 _ => break,
             }
         }
@@ -103,7 +103,7 @@ impl Hunk {
 }
 
 /// Reads a patch.
-pub(crate) fn parse(patch: &str) -> Result<Vec<Change>, ToolError> {
+pub(crate) fn parse(patch: &str) -> Result<Vec<FileChange>, ToolError> {
     let lines = lines_of(patch);
     let first = (0..lines.len()).find(|at| is_begin(&lines, *at) || unified::begins(&lines, *at));
     let changes = match first {
@@ -162,9 +162,9 @@ pub(crate) fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, u
                 break;
             }
             match body_line(hunk, line, at)? {
-                Some(Side::Both) => owed = (owed.0.saturating_sub(1), owed.1.saturating_sub(1)),
-                Some(Side::Old) => owed.0 = owed.0.saturating_sub(1),
-                Some(Side::New) => owed.1 = owed.1.saturating_sub(1),
+                Some(HunkSide::Both) => owed = (owed.0.saturating_sub(1), owed.1.saturating_sub(1)),
+                Some(HunkSide::Old) => owed.0 = owed.0.saturating_sub(1),
+                Some(HunkSide::New) => owed.1 = owed.1.saturating_sub(1),
                 None => {}
             }
         } else if !line.trim().is_empty() {
@@ -206,20 +206,20 @@ fn header(line: &str) -> Option<Hunk> {
 }
 
 /// Takes a line into the hunk, and says on which side it is.
-fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<Option<Side>, ToolError> {
+fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<Option<HunkSide>, ToolError> {
     let mut chars = line.chars();
     let (side, text) = match chars.next() {
-        Some(' ') => (Side::Both, chars.as_str()),
-        Some('-') => (Side::Old, chars.as_str()),
-        Some('+') => (Side::New, chars.as_str()),
+        Some(' ') => (HunkSide::Both, chars.as_str()),
+        Some('-') => (HunkSide::Old, chars.as_str()),
+        Some('+') => (HunkSide::New, chars.as_str()),
         // Editors and models drop the blank of an empty context line.
-        None => (Side::Both, ""),
-        Some('\r') if line == "\r" => (Side::Both, line),
+        None => (HunkSide::Both, ""),
+        Some('\r') if line == "\r" => (HunkSide::Both, line),
         Some('\\') => {
             match hunk.lines.last().map(|(side, _)| *side) {
-                Some(Side::Old) => hunk.old_open = true,
-                Some(Side::New) => hunk.new_open = true,
-                Some(Side::Both) => (hunk.old_open, hunk.new_open) = (true, true),
+                Some(HunkSide::Old) => hunk.old_open = true,
+                Some(HunkSide::New) => hunk.new_open = true,
+                Some(HunkSide::Both) => (hunk.old_open, hunk.new_open) = (true, true),
                 None => {}
             }
             return Ok(None);
@@ -248,8 +248,8 @@ pub(crate) fn created(hunks: &[Hunk]) -> Result<String, ToolError> {
     Ok(text)
 }
 
-fn parse_marked(lines: &[&str], begin: usize) -> Result<Vec<Change>, ToolError> {
-    let mut changes: Vec<Change> = Vec::new();
+fn parse_marked(lines: &[&str], begin: usize) -> Result<Vec<FileChange>, ToolError> {
+    let mut changes: Vec<FileChange> = Vec::new();
     let mut open = false;
     for at in begin..lines.len() {
         let line = lines.get(at).copied().unwrap_or_default();
@@ -259,11 +259,11 @@ fn parse_marked(lines: &[&str], begin: usize) -> Result<Vec<Change>, ToolError> 
         } else if line.trim() == "*** End Patch" {
             open = false;
         } else if let Some(path) = path("*** Add File: ") {
-            changes.push(Change::Create { path, text: String::new(), executable: false });
+            changes.push(FileChange::Create { path, text: String::new(), executable: false });
         } else if let Some(path) = path("*** Delete File: ") {
-            changes.push(Change::Delete { path, hunks: None });
+            changes.push(FileChange::Delete { path, hunks: None });
         } else if let Some(path) = path("*** Update File: ") {
-            changes.push(Change::Update { path, to: To::Stay, hunks: Vec::new(), executable: None });
+            changes.push(FileChange::Update { path, to: To::Stay, hunks: Vec::new(), executable: None });
         } else {
             marked_line(changes.last_mut(), line, at)?;
         }
@@ -271,18 +271,18 @@ fn parse_marked(lines: &[&str], begin: usize) -> Result<Vec<Change>, ToolError> 
     if open { Err(bad("`*** End Patch` is missing")) } else { Ok(changes) }
 }
 
-fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(), ToolError> {
+fn marked_line(change: Option<&mut FileChange>, line: &str, at: usize) -> Result<(), ToolError> {
     let outside = || bad(format!("line {} is outside any file", at + 1));
     match change.ok_or_else(outside)? {
-        Change::Create { text, .. } => {
+        FileChange::Create { text, .. } => {
             let line = line.strip_prefix('+');
             let line =
                 line.ok_or_else(|| bad(format!("line {} of a new file does not begin with +", at + 1)))?;
             text.extend([line, "\n"]);
         }
-        Change::Delete { .. } if line.trim().is_empty() => {}
-        Change::Delete { .. } => return Err(outside()),
-        Change::Update { to, hunks, .. } => {
+        FileChange::Delete { .. } if line.trim().is_empty() => {}
+        FileChange::Delete { .. } => return Err(outside()),
+        FileChange::Update { to, hunks, .. } => {
             if let Some(path) = line.strip_prefix("*** Move to: ") {
                 *to = To::Move(path.trim().to_owned());
             } else if line.trim() == "*** End of File" {
@@ -313,7 +313,7 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
         let message = format!("{path} has more than {MOST_LINES} lines, which is too many to patch");
         return Err(ToolError::of(ErrorKind::OutputLimit, message));
     }
-    let mut lines: Vec<Line<'_>> = text.split_inclusive('\n').map(Line::read).collect();
+    let mut lines: Vec<PatchLine<'_>> = text.split_inclusive('\n').map(PatchLine::read).collect();
     let exact = names_endings(hunks, &lines);
     let mut from = 0;
     let mut shift = 0i64;
@@ -339,24 +339,26 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
         let end = at + old.len();
         let reaches_end = end == lines.len();
         let was_open = lines.last().is_some_and(|line| line.end.is_empty());
-        let mut fresh: Vec<Line<'_>> = Vec::new();
+        let mut fresh: Vec<PatchLine<'_>> = Vec::new();
         let mut kept = at;
         for (side, line) in &hunk.lines {
             match side {
                 // A line that stays keeps its own bytes.
-                Side::Both => {
+                HunkSide::Both => {
                     fresh.extend(lines.get(kept).copied());
                     kept += 1;
                 }
-                Side::Old => kept += 1,
-                Side::New if exact => fresh.push(Line::of_hunk(line)),
-                Side::New => fresh.push(Line { text: line.strip_suffix('\r').unwrap_or(line), end: newline }),
+                HunkSide::Old => kept += 1,
+                HunkSide::New if exact => fresh.push(PatchLine::of_hunk(line)),
+                HunkSide::New => {
+                    fresh.push(PatchLine { text: line.strip_suffix('\r').unwrap_or(line), end: newline })
+                }
             }
         }
-        if let (true, Some(last), Some((Side::New, line))) =
+        if let (true, Some(last), Some((HunkSide::New, line))) =
             (exact && hunk.new_open, fresh.last_mut(), hunk.last_new())
         {
-            *last = Line { text: line, end: "" };
+            *last = PatchLine { text: line, end: "" };
         }
         shift += signed(fresh.len()) - signed(old.len());
         from = at + fresh.len();
@@ -371,12 +373,12 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
 
 /// Whether hunks say which lines end in CR LF. Where none has them, they are fitted to the file; so they are
 /// where all have them and the file has none.
-fn names_endings(hunks: &[Hunk], file: &[Line<'_>]) -> bool {
+fn names_endings(hunks: &[Hunk], file: &[PatchLine<'_>]) -> bool {
     let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
-    let ends = |(_, line): &(Side, String)| line.ends_with('\r');
+    let ends = |(_, line): &(HunkSide, String)| line.ends_with('\r');
     lines().any(ends)
         && (!lines().all(ends)
-            || lines().all(|(side, _)| *side == Side::New)
+            || lines().all(|(side, _)| *side == HunkSide::New)
             || file.iter().any(|line| line.end == "\r\n" || line.text.ends_with('\r')))
 }
 
@@ -385,7 +387,7 @@ fn signed(number: usize) -> i64 {
 }
 
 /// Every line but the last ends in a newline, and the last does unless the file is to stay open.
-fn close<'a>(lines: &mut [Line<'a>], newline: &'a str, open: bool) {
+fn close<'a>(lines: &mut [PatchLine<'a>], newline: &'a str, open: bool) {
     let total = lines.len();
     for (index, line) in lines.iter_mut().enumerate() {
         if index + 1 == total && open {
@@ -397,22 +399,22 @@ fn close<'a>(lines: &mut [Line<'a>], newline: &'a str, open: bool) {
 }
 
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct PatchLine<'a> {
     text: &'a str,
     end: &'a str,
 }
 
-impl Line<'_> {
-    fn read(line: &str) -> Line<'_> {
+impl PatchLine<'_> {
+    fn read(line: &str) -> PatchLine<'_> {
         let text = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
-        Line { text, end: line.strip_prefix(text).unwrap_or_default() }
+        PatchLine { text, end: line.strip_prefix(text).unwrap_or_default() }
     }
 
     /// A line that a hunk puts in, with the ending that it has there.
-    fn of_hunk(line: &str) -> Line<'_> {
+    fn of_hunk(line: &str) -> PatchLine<'_> {
         match line.strip_suffix('\r') {
-            Some(text) => Line { text, end: "\r\n" },
-            None => Line { text: line, end: "\n" },
+            Some(text) => PatchLine { text, end: "\r\n" },
+            None => PatchLine { text: line, end: "\n" },
         }
     }
 
@@ -428,7 +430,7 @@ impl Line<'_> {
 
 /// Where the old lines are: at the line the header names, or else at the only place they are found.
 fn place(
-    lines: &[Line<'_>],
+    lines: &[PatchLine<'_>],
     hunk: &Hunk,
     old: &[&str],
     exact: bool,
@@ -436,7 +438,7 @@ fn place(
     shift: i64,
     work: &Cell<usize>,
 ) -> Result<usize, String> {
-    let same = |line: &Line<'_>, old: &str| {
+    let same = |line: &PatchLine<'_>, old: &str| {
         work.set(work.get().saturating_sub(1));
         work.get() > 0 && line.is(old, exact)
     };
@@ -473,14 +475,14 @@ fn place(
     }
 }
 
-fn after_anchor(lines: &[Line<'_>], hunk: &Hunk, from: usize) -> Result<usize, String> {
+fn after_anchor(lines: &[PatchLine<'_>], hunk: &Hunk, from: usize) -> Result<usize, String> {
     let anchor = hunk.anchor.as_deref().unwrap_or_default();
     let found = lines.iter().enumerate().skip(from).find(|(_, line)| line.text.trim() == anchor.trim());
     found.map(|(at, _)| at + 1).ok_or_else(|| format!("the line `{}` is not found", clip(anchor, 80)))
 }
 
 /// The first line that is not as the hunk says.
-fn difference(lines: &[Line<'_>], old: &[&str], exact: bool, at: usize) -> String {
+fn difference(lines: &[PatchLine<'_>], old: &[&str], exact: bool, at: usize) -> String {
     for (index, wanted) in old.iter().enumerate() {
         let number = at + index + 1;
         match lines.get(at + index) {

@@ -4,7 +4,7 @@ fn applied(text: &str, patch: &str) -> Result<String, String> {
     let patch = format!("--- a/f\n+++ b/f\n{patch}");
     let changes = parse(&patch).map_err(|error| error.message().to_owned())?;
     match changes.as_slice() {
-        [Change::Update { path, hunks, .. }] => {
+        [FileChange::Update { path, hunks, .. }] => {
             apply(path, text, hunks).map_err(|error| error.message().to_owned())
         }
         other => Err(format!("{other:?}")),
@@ -66,13 +66,13 @@ fn line_endings_and_the_end_of_the_file_stay() {
 fn carriage_returns_of_a_marked_patch_are_kept() {
     let marked = |body: &str| parse(&format!("*** Begin Patch\n{body}*** End Patch\n")).unwrap();
     let changes = marked("*** Update File: f\r\n@@\n a\n+x\r\n b\n");
-    let [Change::Update { path, hunks, .. }] = changes.as_slice() else { panic!("{changes:?}") };
+    let [FileChange::Update { path, hunks, .. }] = changes.as_slice() else { panic!("{changes:?}") };
     assert_eq!((path.as_str(), apply("f", "a\nb\n", hunks).unwrap().as_str()), ("f", "a\nx\r\nb\n"));
     let changes = marked("*** Add File: g\n+one\r\n+two\n*** Delete File: h\n\r\n");
-    assert!(matches!(&changes[0], Change::Create { text, .. } if text == "one\r\ntwo\n"), "{changes:?}");
+    assert!(matches!(&changes[0], FileChange::Create { text, .. } if text == "one\r\ntwo\n"), "{changes:?}");
     // Where all lines have them they belong to the message.
     let message = "*** Begin Patch\n*** Add File: g\n+one\n*** End Patch\n".replace('\n', "\r\n");
-    assert!(matches!(&parse(&message).unwrap()[0], Change::Create { text, .. } if text == "one\n"));
+    assert!(matches!(&parse(&message).unwrap()[0], FileChange::Create { text, .. } if text == "one\n"));
 }
 
 #[test]
@@ -80,11 +80,13 @@ fn files_are_made_moved_and_deleted() {
     let patch = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+x\n+y\n\
         diff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nrename from p\nrename to q\n--- p\t2020\n+++ q\n@@ -1 +1 @@\n-x\n+y\n";
     let changes = parse(patch).unwrap();
-    assert!(matches!(&changes[0], Change::Create { path, text, .. } if path == "n" && text == "x\ny\n"));
+    assert!(matches!(&changes[0], FileChange::Create { path, text, .. } if path == "n" && text == "x\ny\n"));
     assert!(
-        matches!(&changes[1], Change::Delete { path, hunks: Some(hunks) } if path == "o" && hunks.len() == 1)
+        matches!(&changes[1], FileChange::Delete { path, hunks: Some(hunks) } if path == "o" && hunks.len() == 1)
     );
-    assert!(matches!(&changes[2], Change::Update { path, to: To::Move(to), .. } if path == "p" && to == "q"));
+    assert!(
+        matches!(&changes[2], FileChange::Update { path, to: To::Move(to), .. } if path == "p" && to == "q")
+    );
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn the_marked_form_is_understood() {
     let patch = "*** Begin Patch\n*** Add File: n.txt\n+hello\n*** Delete File: o.txt\n*** Update File: f.py\n\
         *** Move to: g.py\n@@ def two():\n-    pass\n+    return 2\n*** End Patch\n";
     let changes = parse(patch).unwrap();
-    let Change::Update { path, to, hunks, .. } = &changes[2] else { panic!("{changes:?}") };
+    let FileChange::Update { path, to, hunks, .. } = &changes[2] else { panic!("{changes:?}") };
     assert_eq!((path.as_str(), to), ("f.py", &To::Move("g.py".to_owned())));
     let text = "def one():\n    pass\n\ndef two():\n    pass\n";
     assert_eq!(apply(path, text, hunks).unwrap(), "def one():\n    pass\n\ndef two():\n    return 2\n");

@@ -5,8 +5,8 @@
 
 use toolwright_core::{ErrorKind, PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ToolError};
 
-use crate::near;
 use crate::options::Call;
+use crate::similar_paths;
 
 /// The longest path that is looked at.
 const LONGEST: usize = 4096;
@@ -46,7 +46,7 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
     /// The path itself is a link.
     pub(crate) is_link: bool,
     pub(crate) mode: u32,
@@ -66,7 +66,7 @@ impl About {
     /// Whether it is a file that a sandbox put at this path, in the place of a protected one.
     pub(crate) fn is_placeholder(&self, path: &str) -> bool {
         self.modified == PLACEHOLDER_TIME
-            && self.kind == Kind::File
+            && self.kind == FileKind::File
             && !self.writable
             && holds_a_place(path, self.size)
     }
@@ -92,14 +92,14 @@ pub(crate) async fn held_login(call: &Call, folder: &str, found: &str) -> Result
 
 /// What a file is, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     File,
     Folder,
     Other,
 }
 
 /// A path as the sandbox sees it.
-pub(crate) struct Found {
+pub(crate) struct FoundPath {
     /// Without links; `None` when not even its folder exists.
     pub(crate) real: Option<String>,
     /// `None` when nothing is there.
@@ -114,7 +114,7 @@ readlink -f -- "$1"
 "#;
 
 /// Looks a path up. A path that leads nowhere is an answer; one that may not be looked at is an error.
-pub(crate) async fn find(call: &Call, path: &str) -> Result<Found, ToolError> {
+pub(crate) async fn find(call: &Call, path: &str) -> Result<FoundPath, ToolError> {
     check(path)?;
     let result = call.helper(&["sh", "-c", LOOK, "sh", path]).await?;
     let mut parts = result.stdout.splitn(4, '\n');
@@ -125,7 +125,7 @@ pub(crate) async fn find(call: &Call, path: &str) -> Result<Found, ToolError> {
     }
     let real = real.strip_suffix('\n').filter(|real| !real.is_empty()).map(str::to_owned);
     let is_link = mode_of(own_mode).is_some_and(|mode| mode & 0o170_000 == 0o120_000);
-    Ok(Found { real, about: read_about(about, rights, is_link) })
+    Ok(FoundPath { real, about: read_about(about, rights, is_link) })
 }
 
 fn mode_of(hex: &str) -> Option<u32> {
@@ -136,9 +136,9 @@ fn read_about(line: &str, rights: &str, is_link: bool) -> Option<About> {
     let mut fields = line.split('/');
     let mode = mode_of(fields.next()?)?;
     let kind = match mode & 0o170_000 {
-        0o100_000 => Kind::File,
-        0o040_000 => Kind::Folder,
-        _ => Kind::Other,
+        0o100_000 => FileKind::File,
+        0o040_000 => FileKind::Folder,
+        _ => FileKind::Other,
     };
     Some(About {
         kind,
@@ -158,7 +158,7 @@ fn read_about(line: &str, rights: &str, is_link: bool) -> Option<About> {
 /// Reads a file, byte for byte.
 pub(crate) async fn read(call: &Call, path: &str) -> Result<Vec<u8>, ToolError> {
     match call.sandbox()?.read_file(check(path)?).await {
-        Err(error) => Err(near::with_hint(call, path, expected(error, path, "read")).await),
+        Err(error) => Err(similar_paths::with_hint(call, path, expected(error, path, "read")).await),
         read => read,
     }
 }
@@ -166,7 +166,7 @@ pub(crate) async fn read(call: &Call, path: &str) -> Result<Vec<u8>, ToolError> 
 /// Reads a text file, byte for byte.
 pub(crate) async fn read_text(call: &Call, path: &str) -> Result<String, ToolError> {
     match call.sandbox()?.read_text(check(path)?).await {
-        Err(error) => Err(near::with_hint(call, path, expected(error, path, "read")).await),
+        Err(error) => Err(similar_paths::with_hint(call, path, expected(error, path, "read")).await),
         read => read,
     }
 }
@@ -190,7 +190,7 @@ fn expected(error: ToolError, path: &str, what: &str) -> ToolError {
 /// The folder at `path`, or the error that says what is there instead.
 pub(crate) async fn folder(call: &Call, path: &str) -> Result<(), ToolError> {
     match find(call, path).await?.about.map(|about| about.kind) {
-        Some(Kind::Folder) => Ok(()),
+        Some(FileKind::Folder) => Ok(()),
         Some(_) => Err(ToolError::new(format!("{path} is not a folder"))),
         None => Err(missing(call, path).await),
     }
@@ -199,7 +199,7 @@ pub(crate) async fn folder(call: &Call, path: &str) -> Result<(), ToolError> {
 /// The error for a path that leads nowhere, and where it may have been meant to lead.
 pub(crate) async fn missing(call: &Call, path: &str) -> ToolError {
     let error = ToolError::of(ErrorKind::FileNotFound, format!("there is no file or folder {path}"));
-    near::with_hint(call, path, error).await
+    similar_paths::with_hint(call, path, error).await
 }
 
 /// Removes a file.
@@ -207,7 +207,7 @@ pub(crate) async fn remove(call: &Call, path: &str) -> Result<(), ToolError> {
     done(call, &["rm", "--", path], path, "could not be removed").await
 }
 
-/// Changes the mode of a file, as `chmod` is told to.
+/// Changes the mode of a file with `chmod`.
 pub(crate) async fn change_mode(call: &Call, path: &str, mode: &str) -> Result<(), ToolError> {
     done(call, &["chmod", "--", mode, path], path, "could not get its mode").await
 }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_stat_says_is_understood() {
         let about = read_about("81a4/32/1700000000/1700000001/0/u/g", "r-", true).unwrap();
-        assert_eq!((about.kind, about.size, about.created, about.is_link), (Kind::File, 32, None, true));
+        assert_eq!((about.kind, about.size, about.created, about.is_link), (FileKind::File, 32, None, true));
         assert!(about.readable && !about.writable);
         assert_eq!(read_about("41ed/0/1/1/?/u/g", "rw", false).unwrap().created, None);
         assert!(read_about("-", "--", false).is_none());

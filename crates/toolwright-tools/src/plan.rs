@@ -7,7 +7,7 @@ use toolwright_core::{ToolContext, ToolDef, ToolError};
 
 use crate::options::{Effect, Options, finish};
 
-/// The plan of a run, for whoever shows it: `context.store_as::<Plan>("")`.
+/// The plan of a run, which programs can show: `context.store_as::<Plan>("")`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The steps in order.

@@ -17,13 +17,13 @@ const LONGEST: usize = 500;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Items {
     goal: Option<String>,
-    items: Vec<Item>,
+    items: Vec<PlanItem>,
     /// How many there ever were; ids are not used twice.
     count: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Item {
+struct PlanItem {
     id: String,
     title: String,
     content: String,
@@ -31,7 +31,7 @@ struct Item {
     #[serde(default)]
     active_form: Option<String>,
     priority: Priority,
-    status: Status,
+    status: ItemStatus,
     #[serde(default)]
     blocked_reason: Option<String>,
 }
@@ -49,29 +49,29 @@ enum Priority {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum ItemStatus {
     Pending,
     InProgress,
     Completed,
     Blocked,
 }
 
-impl Status {
+impl ItemStatus {
     fn word(self) -> &'static str {
         match self {
-            Status::Pending => "pending",
-            Status::InProgress => "in progress",
-            Status::Completed => "completed",
-            Status::Blocked => "blocked",
+            ItemStatus::Pending => "pending",
+            ItemStatus::InProgress => "in progress",
+            ItemStatus::Completed => "completed",
+            ItemStatus::Blocked => "blocked",
         }
     }
 
     fn mark(self) -> char {
         match self {
-            Status::Pending => ' ',
-            Status::InProgress => '>',
-            Status::Completed => 'x',
-            Status::Blocked => '!',
+            ItemStatus::Pending => ' ',
+            ItemStatus::InProgress => '>',
+            ItemStatus::Completed => 'x',
+            ItemStatus::Blocked => '!',
         }
     }
 }
@@ -106,7 +106,7 @@ struct Update {
     /// Which item.
     item_id: String,
     /// How far it is.
-    status: Option<Status>,
+    status: Option<ItemStatus>,
     /// A new title.
     title: Option<String>,
     /// A new text.
@@ -134,7 +134,7 @@ struct Remove {
 }
 
 impl Items {
-    fn add(&mut self, new: NewItem, at: Option<usize>) -> Result<Item, ToolError> {
+    fn add(&mut self, new: NewItem, at: Option<usize>) -> Result<PlanItem, ToolError> {
         let active = new.active_form.as_deref().unwrap_or_default();
         for (name, text) in
             [("title", new.title.as_str()), ("content", &new.content), ("active_form", active)]
@@ -145,13 +145,13 @@ impl Items {
             return Err(ToolError::invalid("`title` is empty"));
         }
         self.count += 1;
-        let item = Item {
+        let item = PlanItem {
             id: self.count.to_string(),
             title: new.title,
             content: new.content,
             active_form: new.active_form,
             priority: new.priority,
-            status: Status::Pending,
+            status: ItemStatus::Pending,
             blocked_reason: None,
         };
         let at = at.unwrap_or(self.items.len()).min(self.items.len());
@@ -176,7 +176,7 @@ impl Items {
         if let Some(goal) = &self.goal {
             let _ = writeln!(text, "Goal: {goal}");
         }
-        let done = self.items.iter().filter(|item| item.status == Status::Completed).count();
+        let done = self.items.iter().filter(|item| item.status == ItemStatus::Completed).count();
         let all = self.items.len();
         let _ = writeln!(text, "Progress: {done}/{all} ({}%)", done * 100 / all.max(1));
         for (at, item) in self.items.iter().enumerate() {
@@ -191,8 +191,8 @@ impl Items {
                 let _ = write!(text, "\n   {}", item.content);
             }
             match (item.status, &item.active_form, &item.blocked_reason) {
-                (Status::InProgress, Some(active), _) => drop(write!(text, "\n   Currently: {active}")),
-                (Status::Blocked, _, Some(reason)) => drop(write!(text, "\n   Blocked: {reason}")),
+                (ItemStatus::InProgress, Some(active), _) => drop(write!(text, "\n   Currently: {active}")),
+                (ItemStatus::Blocked, _, Some(reason)) => drop(write!(text, "\n   Blocked: {reason}")),
                 _ => {}
             }
         }
@@ -289,8 +289,8 @@ pub(crate) fn plan_update(options: &Options) -> ToolDef {
                 .items
                 .iter()
                 .enumerate()
-                .find(|(other, item)| *other != at && item.status == Status::InProgress);
-            if let (Some(Status::InProgress), Some((_, busy))) = (new.status, busy) {
+                .find(|(other, item)| *other != at && item.status == ItemStatus::InProgress);
+            if let (Some(ItemStatus::InProgress), Some((_, busy))) = (new.status, busy) {
                 let message = format!("one item at a time is in progress, and `{}` is", busy.title);
                 return Err(ToolError::invalid(message).hint("finish it first"));
             }

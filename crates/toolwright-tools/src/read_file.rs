@@ -91,7 +91,7 @@ pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
                 }
                 _ => error,
             })?;
-            // There, too, what is no text is shown as such.
+            // There, too, binary content is shown as such.
             let text = String::from_utf8_lossy(&bytes);
             let total = text.split_inclusive('\n').count();
             let start = usize::try_from(offset).unwrap_or(0).min(total);

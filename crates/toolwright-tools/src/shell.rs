@@ -63,7 +63,8 @@ pub(crate) fn code_tool(
     })
 }
 
-/// What a model is told of a command: errors first, then output, then how it ended when it did not end well.
+/// The result of a command for a model: errors first, then output, then how it ended when it did not end
+/// well.
 fn told(result: &ExecResult) -> ToolOutput {
     let mut text = match result.stderr.as_str() {
         "" => result.stdout.clone(),
@@ -117,7 +118,9 @@ async fn output_or_error(
 /// So many seconds, as a `timeout` says.
 pub(crate) fn seconds(timeout: f64) -> Result<Duration, ToolError> {
     let time = Duration::try_from_secs_f64(timeout).ok().filter(|time| !time.is_zero());
-    time.ok_or_else(|| ToolError::invalid(format!("`timeout` is {timeout}, which is no time to run for")))
+    time.ok_or_else(|| {
+        ToolError::invalid(format!("`timeout` must be a positive number of seconds, got {timeout}"))
+    })
 }
 
 /// Gives a command so many seconds, or less when it already has less.

@@ -9,7 +9,7 @@ const LONGEST_CONTROL: usize = 256;
 enum Sequence {
     /// So many bytes, and it is over.
     Whole(usize),
-    /// It never ends as it should: so many bytes of it are no text.
+    /// An unterminated sequence: after this many bytes it is treated as text.
     Broken(usize),
     /// Its end has not been printed yet.
     Unfinished,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, Stored, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::paths::{self, Kind};
+use crate::paths::{self, FileKind};
 use crate::text::{self, Edited};
 use crate::walk::{Hidden, walk};
 
@@ -19,7 +19,7 @@ const KEPT_BYTES: usize = 64 << 20;
 #[derive(Deserialize, JsonSchema)]
 struct TextEditor {
     /// What to do.
-    command: Command,
+    command: EditorCommand,
     /// The file, or for `view` also a folder.
     path: WorkspacePath,
     /// For `create`: the text of the new file.
@@ -39,7 +39,7 @@ struct TextEditor {
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "snake_case")]
-enum Command {
+enum EditorCommand {
     View,
     Create,
     StrReplace,
@@ -73,14 +73,14 @@ async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
     let found = paths::find(call, &arguments.path).await?;
     let path = found.real.clone().unwrap_or_else(|| arguments.path.to_string());
     // Where a sandbox holds the place of a protected file, making it is refused, and says why.
-    let held = |about: &paths::About| command == Command::Create && about.is_placeholder(&path);
+    let held = |about: &paths::About| command == EditorCommand::Create && about.is_placeholder(&path);
     let kind = found.about.filter(|about| !held(about)).map(|about| about.kind);
     match (command, kind) {
-        (Command::Create, Some(Kind::File | Kind::Other)) => {
+        (EditorCommand::Create, Some(FileKind::File | FileKind::Other)) => {
             Err(ToolError::new(format!("{path} is there already, and `create` does not overwrite"))
                 .hint("change it with `str_replace`"))
         }
-        (Command::Create, None) => {
+        (EditorCommand::Create, None) => {
             let text = given(arguments.file_text, "create", "file_text")?;
             if found.real.is_none() {
                 return Err(ToolError::new(format!("the folder of {path} does not exist")));
@@ -89,30 +89,30 @@ async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
             Ok(format!("created {path}"))
         }
         // A folder is shown whole, whatever the range.
-        (Command::View, Some(Kind::Folder)) => view_folder(call, &path).await,
-        (_, Some(Kind::Folder)) => {
+        (EditorCommand::View, Some(FileKind::Folder)) => view_folder(call, &path).await,
+        (_, Some(FileKind::Folder)) => {
             Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
         }
         (_, None) => Err(paths::missing(call, &path).await),
-        (Command::View, Some(_)) => {
+        (EditorCommand::View, Some(_)) => {
             let text = read(call, &path).await?;
             let shown = text::view(&text, arguments.view_range.as_deref())?;
             Ok(format!("{path}, with line numbers:\n{shown}"))
         }
-        (Command::StrReplace, Some(_)) => {
+        (EditorCommand::StrReplace, Some(_)) => {
             let old = given(arguments.old_str, "str_replace", "old_str")?;
             let text = read(call, &path).await?;
             let edited = text::replace_once(&path, &text, &old, &arguments.new_str.unwrap_or_default())?;
             finish_edit(call, &path, text, edited).await
         }
-        (Command::Insert, Some(_)) => {
+        (EditorCommand::Insert, Some(_)) => {
             let line = given(arguments.insert_line, "insert", "insert_line")?;
             let new = given(arguments.new_str.or(arguments.insert_text), "insert", "insert_text")?;
             let text = read(call, &path).await?;
             let edited = text::insert(&text, line, &new)?;
             finish_edit(call, &path, text, edited).await
         }
-        (Command::UndoEdit, Some(_)) => undo(call, &path).await,
+        (EditorCommand::UndoEdit, Some(_)) => undo(call, &path).await,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use toolwright_core::{ToolError, text::clip};
 
-use crate::patch::{Change, Hunk, To, bad, created, parse_hunks};
+use crate::patch::{FileChange, Hunk, To, bad, created, parse_hunks};
 
 /// Whether the change of a file begins at a line.
 pub(crate) fn begins(lines: &[&str], at: usize) -> bool {
@@ -14,12 +14,12 @@ pub(crate) fn begins(lines: &[&str], at: usize) -> bool {
         || (starts(at, "copy from ") && starts(at + 1, "copy to "))
 }
 
-pub(crate) fn parse(lines: &[&str]) -> Result<Vec<Change>, ToolError> {
+pub(crate) fn parse(lines: &[&str]) -> Result<Vec<FileChange>, ToolError> {
     let mut changes = Vec::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         if begins(lines, at) {
-            let (head, after) = Head::read(lines, at)?;
+            let (head, after) = DiffHeader::read(lines, at)?;
             let (hunks, after) = match lines.get(after) {
                 Some(line) if line.starts_with("@@") || head.files.is_some() => parse_hunks(lines, after)?,
                 _ => (Vec::new(), after),
@@ -39,7 +39,7 @@ pub(crate) fn parse(lines: &[&str]) -> Result<Vec<Change>, ToolError> {
 
 /// What is said of a file before its hunks.
 #[derive(Default)]
-struct Head<'a> {
+struct DiffHeader<'a> {
     /// What follows `diff --git`.
     git: Option<&'a str>,
     /// What follows `---` and `+++`.
@@ -54,10 +54,10 @@ struct Head<'a> {
     mode: Option<&'a str>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> DiffHeader<'a> {
     /// The head that begins at a line, and the line after it.
-    fn read(lines: &[&'a str], begin: usize) -> Result<(Head<'a>, usize), ToolError> {
-        let mut head = Head::default();
+    fn read(lines: &[&'a str], begin: usize) -> Result<(DiffHeader<'a>, usize), ToolError> {
+        let mut head = DiffHeader::default();
         let mut at = begin;
         while let Some(line) = lines.get(at).map(|line| line.trim_end_matches('\r')) {
             let after = |mark: &str| line.strip_prefix(mark);
@@ -110,7 +110,7 @@ impl<'a> Head<'a> {
     }
 
     /// The change that the head and its hunks make.
-    fn change(&self, hunks: Vec<Hunk>, at: usize) -> Result<Change, ToolError> {
+    fn change(&self, hunks: Vec<Hunk>, at: usize) -> Result<FileChange, ToolError> {
         let at = at + 1;
         let wrong = |what: &str| bad(format!("the change that begins at line {at} {what}"));
         let (old, new) = self.names(at)?;
@@ -123,13 +123,13 @@ impl<'a> Head<'a> {
             (None, None) => Err(wrong("is from /dev/null to /dev/null")),
             (None, Some(path)) => {
                 let executable = self.made.map_or(Ok(false), is_executable)?;
-                Ok(Change::Create { path, text: created(&hunks)?, executable })
+                Ok(FileChange::Create { path, text: created(&hunks)?, executable })
             }
             (Some(path), None) => {
                 self.gone.map(is_executable).transpose()?;
                 // `+++ /dev/null` alone deletes whatever is there.
                 let hunks = Some(hunks).filter(|hunks| self.files.is_none() || !hunks.is_empty());
-                Ok(Change::Delete { path, hunks })
+                Ok(FileChange::Delete { path, hunks })
             }
             (Some(path), Some(other)) => {
                 let executable = self.mode.map(is_executable).transpose()?;
@@ -147,7 +147,7 @@ impl<'a> Head<'a> {
                 if hunks.is_empty() && to == To::Stay && executable.is_none() {
                     return Err(bad(format!("there is no hunk for {path}")));
                 }
-                Ok(Change::Update { path, to, hunks, executable })
+                Ok(FileChange::Update { path, to, hunks, executable })
             }
         }
     }
@@ -186,7 +186,7 @@ impl<'a> Head<'a> {
             ));
         };
         for (name, told) in [(&old, &from), (&new, &to)] {
-            // One folder may come first: the `a/` or `b/` of git, or what it is told to put there.
+            // One folder may come first: the `a/` or `b/` of git, or the prefix of its options.
             let same =
                 |name: &str| name == told || name.split_once('/').is_some_and(|(_, rest)| rest == told);
             if let Some(name) = name.as_deref().filter(|name| !same(name)) {

@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// One file or folder below the place the walk began.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Item {
+pub(crate) struct WalkEntry {
     /// From the place the walk began, without a leading slash.
     pub(crate) path: String,
     pub(crate) is_file: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Item {
     pub(crate) modified: f64,
 }
 
-impl Item {
+impl WalkEntry {
     fn is_placeholder(&self) -> bool {
         self.modified == PLACEHOLDER_TIME as f64
             && (self.is_folder || (self.is_file && paths::holds_a_place(&self.path, self.size)))
@@ -42,7 +42,7 @@ pub(crate) async fn walk(
     folder: &str,
     depth: Option<usize>,
     hidden: Hidden,
-) -> Result<Vec<Item>, ToolError> {
+) -> Result<Vec<WalkEntry>, ToolError> {
     let root = paths::operand(paths::check(folder)?);
     let depth = depth.map(|depth| depth.to_string());
     // `-H` follows the folder itself when it is a link.
@@ -61,8 +61,8 @@ pub(crate) async fn walk(
     if result.stdout.is_empty() && !result.success() {
         return Err(failure(call, folder, result.stderr.trim()).await);
     }
-    let mut items: Vec<Item> = result.stdout.split('\0').filter_map(read).collect();
-    // Paths are told with the folder in front, which may have a long name.
+    let mut items: Vec<WalkEntry> = result.stdout.split('\0').filter_map(read).collect();
+    // Paths are returned with the folder in front, which may have a long name.
     if items.len().saturating_mul(root.len()) > MOST_BYTES {
         return Err(too_many(folder));
     }
@@ -80,15 +80,15 @@ pub(crate) const BELOW: &str = r"%y%Y/%s/%T@/%P\0";
 pub(crate) const WHOLE: &str = r"%y%Y/%s/%T@/%p\0";
 
 /// What `find` wrote; nothing for what a sandbox put in the place of a protected file.
-pub(crate) fn read(line: &str) -> Option<Item> {
+pub(crate) fn read(line: &str) -> Option<WalkEntry> {
     parse(line).filter(|item| !item.is_placeholder())
 }
 
-fn parse(line: &str) -> Option<Item> {
+fn parse(line: &str) -> Option<WalkEntry> {
     let mut fields = line.splitn(4, '/');
     let mut kinds = fields.next()?.chars();
     let (own, target) = (kinds.next()?, kinds.next()?);
-    Some(Item {
+    Some(WalkEntry {
         is_file: target == 'f',
         is_folder: own == 'd',
         is_link: own == 'l',

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::paths::{self, Kind};
+use crate::paths::{self, FileKind};
 
 #[derive(Deserialize, JsonSchema)]
 struct WriteFile {
@@ -82,14 +82,14 @@ pub(crate) async fn put(
     // Where a sandbox holds the place of a protected file, writing is refused, and says why.
     let there = paths::find(call, path).await?.about.filter(|about| !about.is_placeholder(path));
     match (there.map(|about| about.kind), if_exists) {
-        (Some(Kind::Folder), _) => {
+        (Some(FileKind::Folder), _) => {
             return Err(ToolError::of(ErrorKind::IsADirectory, format!("{path} is a folder, not a file")));
         }
         (Some(_), IfExists::Fail) => {
             return Err(ToolError::new(format!("{path} already exists"))
                 .hint("set `if_exists` to `overwrite` or `append`"));
         }
-        (Some(Kind::File), IfExists::Append) => {
+        (Some(FileKind::File), IfExists::Append) => {
             let mut all = paths::read(call, path).await?;
             all.append(&mut contents);
             contents = all;

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Message {
+pub enum WorkerMessage {
     /// Parent to worker: do this.
     Call {
         /// What to do.
@@ -86,7 +86,7 @@ impl Default for FrameLimits {
 #[derive(Serialize)]
 struct HeaderOut<'m> {
     #[serde(flatten)]
-    message: &'m Message,
+    message: &'m WorkerMessage,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<u64>,
 }
@@ -94,7 +94,7 @@ struct HeaderOut<'m> {
 #[derive(Deserialize)]
 struct HeaderIn {
     #[serde(flatten)]
-    message: Message,
+    message: WorkerMessage,
     #[serde(default)]
     attachments: Vec<u64>,
 }
@@ -103,7 +103,7 @@ fn invalid(message: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message.into())
 }
 
-pub(crate) fn write(out: &mut impl Write, message: &Message, attachments: &[&[u8]]) -> io::Result<()> {
+pub(crate) fn write(out: &mut impl Write, message: &WorkerMessage, attachments: &[&[u8]]) -> io::Result<()> {
     let lengths = attachments.iter().map(|attachment| attachment.len() as u64).collect();
     let header = serde_json::to_vec(&HeaderOut { message, attachments: lengths })?;
     let length = u32::try_from(header.len()).map_err(|_| invalid("the header of a message is too long"))?;
@@ -122,7 +122,7 @@ pub(crate) fn write(out: &mut impl Write, message: &Message, attachments: &[&[u8
 pub(crate) fn read(
     input: &mut impl Read,
     limits: &FrameLimits,
-) -> io::Result<Option<(Message, Vec<Vec<u8>>)>> {
+) -> io::Result<Option<(WorkerMessage, Vec<Vec<u8>>)>> {
     let mut length = [0; 4];
     if !fill(input, &mut length)? {
         return Ok(None);
@@ -186,24 +186,24 @@ fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FrameLimits, Message, read, write};
+    use super::{FrameLimits, WorkerMessage, read, write};
 
-    fn output() -> Message {
-        Message::Output { value: serde_json::json!({"page": 1}) }
+    fn output() -> WorkerMessage {
+        WorkerMessage::Output { value: serde_json::json!({"page": 1}) }
     }
 
     #[test]
     fn a_message_comes_out_as_it_went_in() {
         let mut wire = Vec::new();
         write(&mut wire, &output(), &[b"abc", b""]).expect("a buffer takes everything");
-        write(&mut wire, &Message::Cancel, &[]).expect("a buffer takes everything");
+        write(&mut wire, &WorkerMessage::Cancel, &[]).expect("a buffer takes everything");
         let mut input = wire.as_slice();
         let limits = FrameLimits::default();
         assert_eq!(
             read(&mut input, &limits).ok().flatten(),
             Some((output(), vec![b"abc".to_vec(), Vec::new()]))
         );
-        assert_eq!(read(&mut input, &limits).ok().flatten(), Some((Message::Cancel, Vec::new())));
+        assert_eq!(read(&mut input, &limits).ok().flatten(), Some((WorkerMessage::Cancel, Vec::new())));
         assert!(read(&mut input, &limits).is_ok_and(|end| end.is_none()));
     }
 
@@ -220,7 +220,7 @@ mod tests {
         );
         assert_eq!(refused(&[0, 0, 0, 2, 0, 0, 0, 9]), "a message has 9 attachments; at most 2 are read");
         let mut wire = Vec::new();
-        write(&mut wire, &Message::Cancel, &[&[0; 20]]).expect("a buffer takes everything");
+        write(&mut wire, &WorkerMessage::Cancel, &[&[0; 20]]).expect("a buffer takes everything");
         assert_eq!(refused(&wire), "the attachments of a message have more than 10 bytes");
         wire.truncate(6);
         assert_eq!(

@@ -17,7 +17,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value as Json;
 
-use crate::frame::{self, Failure, FrameLimits, Message};
+use crate::frame::{self, Failure, FrameLimits, WorkerMessage};
 
 /// What is kept of a worker's standard error.
 const STDERR: u64 = 16 << 10;
@@ -176,7 +176,7 @@ impl Worker {
         let deadline = Instant::now() + limits.time.min(Duration::from_secs(86_400));
         let mut worker = Worker { child, socket, stderr, limits, deadline, said: 0 };
         worker.send_files(files)?;
-        let call = Message::Call { operation: operation.to_owned(), arguments };
+        let call = WorkerMessage::Call { operation: operation.to_owned(), arguments };
         worker.socket.set_write_timeout(Some(limits.time.max(Duration::from_millis(1))))?;
         match frame::write(&mut worker.socket, &call, &[]) {
             Ok(()) => Ok(worker),
@@ -203,28 +203,30 @@ impl Worker {
         loop {
             let message = self.receive()?;
             return Ok(match message {
-                (Message::Progress { done, total }, _) => Event::Progress { done, total },
-                (Message::Output { value }, attachments) => Event::Output(value, attachments),
-                (Message::Ask { question }, _) => Event::Ask(question),
-                (Message::Result { value }, _) => Event::Result(value),
-                (Message::Error { failure }, _) => return Err(WorkerError::Failed(failure)),
+                (WorkerMessage::Progress { done, total }, _) => Event::Progress { done, total },
+                (WorkerMessage::Output { value }, attachments) => Event::Output(value, attachments),
+                (WorkerMessage::Ask { question }, _) => Event::Ask(question),
+                (WorkerMessage::Result { value }, _) => Event::Result(value),
+                (WorkerMessage::Error { failure }, _) => return Err(WorkerError::Failed(failure)),
                 // What only a parent says is not understood from a worker.
-                (Message::Call { .. } | Message::Answer { .. } | Message::Cancel, _) => continue,
+                (WorkerMessage::Call { .. } | WorkerMessage::Answer { .. } | WorkerMessage::Cancel, _) => {
+                    continue;
+                }
             });
         }
     }
 
     /// Answers a question of the worker.
     pub fn answer(&mut self, value: Json) -> Result<(), WorkerError> {
-        Ok(frame::write(&mut self.socket, &Message::Answer { value }, &[])?)
+        Ok(frame::write(&mut self.socket, &WorkerMessage::Answer { value }, &[])?)
     }
 
     /// Asks the worker to stop; if it goes on, it is killed at the deadline.
     pub fn cancel(&mut self) -> Result<(), WorkerError> {
-        Ok(frame::write(&mut self.socket, &Message::Cancel, &[])?)
+        Ok(frame::write(&mut self.socket, &WorkerMessage::Cancel, &[])?)
     }
 
-    fn receive(&mut self) -> Result<(Message, Vec<Vec<u8>>), WorkerError> {
+    fn receive(&mut self) -> Result<(WorkerMessage, Vec<Vec<u8>>), WorkerError> {
         let mut input = Bounded { worker: self, over: None };
         let limits = input.worker.limits.frame;
         let outcome = frame::read(&mut input, &limits);

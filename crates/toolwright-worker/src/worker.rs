@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use serde_json::Value as Json;
 
-use crate::frame::{self, Failure, FrameLimits, Message};
+use crate::frame::{self, Failure, FrameLimits, WorkerMessage};
 
 /// The connection of a worker to its parent.
 pub struct Connection {
@@ -47,37 +47,37 @@ impl Connection {
             ));
         }
         match frame::read(&mut self.input, &FrameLimits::default())? {
-            Some((Message::Call { operation, arguments }, _)) => Ok((operation, arguments, files)),
+            Some((WorkerMessage::Call { operation, arguments }, _)) => Ok((operation, arguments, files)),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "expected a call")),
         }
     }
 
     /// Says how far the work is.
     pub fn progress(&mut self, done: u64, total: u64) -> io::Result<()> {
-        frame::write(&mut self.output, &Message::Progress { done, total }, &[])
+        frame::write(&mut self.output, &WorkerMessage::Progress { done, total }, &[])
     }
 
     /// Hands over a part of the result.
     pub fn output(&mut self, value: Json, attachments: &[&[u8]]) -> io::Result<()> {
-        frame::write(&mut self.output, &Message::Output { value }, attachments)
+        frame::write(&mut self.output, &WorkerMessage::Output { value }, attachments)
     }
 
     /// Asks the parent something and waits for the answer.
     pub fn ask(&mut self, question: Json) -> io::Result<Json> {
-        frame::write(&mut self.output, &Message::Ask { question }, &[])?;
+        frame::write(&mut self.output, &WorkerMessage::Ask { question }, &[])?;
         match frame::read(&mut self.input, &FrameLimits::default())? {
-            Some((Message::Answer { value }, _)) => Ok(value),
+            Some((WorkerMessage::Answer { value }, _)) => Ok(value),
             _ => Err(io::ErrorKind::Interrupted.into()),
         }
     }
 
     /// Ends the call with its result.
     pub fn result(mut self, value: Json) -> io::Result<()> {
-        frame::write(&mut self.output, &Message::Result { value }, &[])
+        frame::write(&mut self.output, &WorkerMessage::Result { value }, &[])
     }
 
     /// Ends the call with a failure.
     pub fn error(mut self, failure: Failure) -> io::Result<()> {
-        frame::write(&mut self.output, &Message::Error { failure }, &[])
+        frame::write(&mut self.output, &WorkerMessage::Error { failure }, &[])
     }
 }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use toolwright_core::Step;
+use toolwright_core::PathSegment;
 
-use crate::diag::{LoadError, Place, Problems};
+use crate::diag::{FileSpan, LoadError, Problems};
 use crate::node::{Data, Node};
-use crate::read::{Budget, Include, Words, parse};
+use crate::read::{Budget, Include, WordRules, parse};
 
 /// Reads a YAML file of data as PyYAML reads it: `y` and `1e3` are texts, and nothing is included. It may be
 /// larger and deeper than a file of tools. The name is for messages.
@@ -39,30 +39,30 @@ pub fn read_data(name: &str, text: &str) -> Result<Value, LoadError> {
 /// # Ok::<(), toolwright_yaml::LoadError>(())
 /// ```
 #[derive(Debug)]
-pub struct Document {
+pub struct YamlDocument {
     problems: Problems,
     root: Option<Node>,
 }
 
-impl Document {
+impl YamlDocument {
     /// Reads a document; `yes`, `no`, `on` and `off` are booleans, as they are for PyYAML. The name is for
     /// messages.
-    pub fn read(name: &str, text: &str) -> Result<Document, LoadError> {
-        Self::read_with(name, text, Words::TextKeys)
+    pub fn read(name: &str, text: &str) -> Result<YamlDocument, LoadError> {
+        Self::read_with(name, text, WordRules::TextKeys)
     }
 
     /// Like [`read`](Self::read); only `true` and `false` are booleans.
-    pub fn read_plain(name: &str, text: &str) -> Result<Document, LoadError> {
-        Self::read_with(name, text, Words::PlainBooleans)
+    pub fn read_plain(name: &str, text: &str) -> Result<YamlDocument, LoadError> {
+        Self::read_with(name, text, WordRules::PlainBooleans)
     }
 
-    fn read_with(name: &str, text: &str, words: Words) -> Result<Document, LoadError> {
+    fn read_with(name: &str, text: &str, words: WordRules) -> Result<YamlDocument, LoadError> {
         let mut problems = Problems::default();
         let file = problems.sources.add(name, text);
         let root = parse(&mut problems, &mut Budget::for_document(words), &mut Nothing, file);
         match problems.as_error() {
             Some(error) => Err(error),
-            None => Ok(Document { problems, root }),
+            None => Ok(YamlDocument { problems, root }),
         }
     }
 
@@ -72,15 +72,17 @@ impl Document {
     }
 
     /// The line of what a path leads to, or of the last thing on the way that is there.
-    pub fn line_of(&self, path: &[Step]) -> Option<usize> {
+    pub fn line_of(&self, path: &[PathSegment]) -> Option<usize> {
         let (mut node, mut place) = (self.root.as_ref()?, None);
         for step in path {
             let found = match (step, &node.data) {
-                (Step::Key(key), Data::Map(entries)) => {
+                (PathSegment::Key(key), Data::Map(entries)) => {
                     let entry = entries.iter().find(|(name, _)| name.is_key(key));
                     entry.map(|(name, value)| (value, name.place))
                 }
-                (Step::Index(index), Data::List(items)) => items.get(*index).map(|item| (item, item.place)),
+                (PathSegment::Index(index), Data::List(items)) => {
+                    items.get(*index).map(|item| (item, item.place))
+                }
                 _ => None,
             };
             let Some((next, at)) = found else { break };
@@ -100,7 +102,7 @@ impl Include for Nothing {
         _budget: &mut Budget,
         _path: &str,
         _required: bool,
-        place: Place,
+        place: FileSpan,
     ) -> Option<Data> {
         problems.error(place, "a file of data includes no other file");
         None
@@ -159,9 +161,9 @@ mod tests {
     #[test]
     fn a_path_into_a_document_ends_at_a_line() {
         let text = "# rules\n- tools: a\n  decision: ask\n- tools: b\n  when:\n    x: 1\n    y: 2\n";
-        let document = Document::read("a", text).unwrap();
-        let line = |path: &[Step]| document.line_of(path);
-        let (first, second) = (Step::from(0), Step::from(1));
+        let document = YamlDocument::read("a", text).unwrap();
+        let line = |path: &[PathSegment]| document.line_of(path);
+        let (first, second) = (PathSegment::from(0), PathSegment::from(1));
         assert_eq!(line(&[]), None);
         assert_eq!(line(std::slice::from_ref(&first)), Some(2));
         assert_eq!(line(&[first, "decision".into()]), Some(3));
@@ -173,8 +175,8 @@ mod tests {
 
     #[test]
     fn words_are_words_and_bombs_are_errors() {
-        let plain = |text: &str| Document::read_plain("a", text).map(|document| document.to_json());
-        let words = |text: &str| Document::read("a", text).map(|document| document.to_json());
+        let plain = |text: &str| YamlDocument::read_plain("a", text).map(|document| document.to_json());
+        let words = |text: &str| YamlDocument::read("a", text).map(|document| document.to_json());
         assert_eq!(plain("[y, no, on, true]").unwrap(), json!(["y", "no", "on", true]));
         assert_eq!(
             words("{a: [y, N, no, On, yEs, 'off', True], yes: OFF, on: [ ], n: oN}").unwrap(),

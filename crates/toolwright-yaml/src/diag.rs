@@ -1,12 +1,12 @@
 //! Problems with their places: which file, which line, which column, and what to do about it.
 //!
-//! Everything read from a file keeps a [`Place`]; [`Sources`] turns one into a line and an excerpt. The texts
-//! a person sees are made here and nowhere else.
+//! Everything read from a file keeps a [`FileSpan`]; [`Sources`] turns one into a line and an excerpt. The
+//! texts a person sees are made here and nowhere else.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use toolwright_core::{Misfit, text};
+use toolwright_core::{DataError, text};
 
 /// The most problems that are reported at once; a file that has more is not the file that was meant.
 const MAX_PROBLEMS: usize = 200;
@@ -89,10 +89,10 @@ impl std::fmt::Display for Diagnostic {
 impl std::error::Error for Diagnostic {}
 
 /// The problem with its line, for data that a program reads with its own types.
-impl From<Diagnostic> for Misfit {
+impl From<Diagnostic> for DataError {
     fn from(problem: Diagnostic) -> Self {
         let Diagnostic { message, hint, line, .. } = problem;
-        Misfit { hint, ..Misfit::new(message) }.about(format_args!("line {line}"))
+        DataError { hint, ..DataError::new(message) }.about(format_args!("line {line}"))
     }
 }
 
@@ -149,7 +149,7 @@ impl<'e> IntoIterator for &'e LoadError {
 
 /// Where something stands: the file by its number, and bytes of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct FileSpan {
     /// The number of the file in its [`Sources`].
     pub file: u16,
     /// The first byte.
@@ -158,11 +158,11 @@ pub struct Place {
     pub end: u32,
 }
 
-impl Place {
+impl FileSpan {
     /// The bytes from `start` up to `end` of a file.
     pub fn new(file: u16, start: usize, end: usize) -> Self {
         let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        Place { file, start: clamp(start), end: clamp(end.max(start)) }
+        FileSpan { file, start: clamp(start), end: clamp(end.max(start)) }
     }
 }
 
@@ -201,14 +201,14 @@ impl Sources {
     }
 
     /// The place as `file:line:column`.
-    pub fn locate(&mut self, place: Place) -> String {
+    pub fn locate(&mut self, place: FileSpan) -> String {
         let (line, column) = self.position(place);
         format!("{}:{line}:{column}", self.name(place.file))
     }
 
     /// The line and the column of a place, counting from 1. Places that are asked for in their order are
     /// counted once.
-    pub fn position(&mut self, place: Place) -> (usize, usize) {
+    pub fn position(&mut self, place: FileSpan) -> (usize, usize) {
         let start = self.text(place.file).floor_char_boundary(place.start as usize);
         if self.last.file != place.file || self.last.at > start {
             self.last = Position { file: place.file, ..Position::default() };
@@ -228,11 +228,11 @@ impl Sources {
     }
 
     /// The line of a place, counting from 1.
-    pub fn line_of(&self, place: Place) -> usize {
+    pub fn line_of(&self, place: FileSpan) -> usize {
         self.line(place).0
     }
 
-    fn line(&self, place: Place) -> (usize, usize, &str) {
+    fn line(&self, place: FileSpan) -> (usize, usize, &str) {
         let text = self.text(place.file);
         let start = text.floor_char_boundary(place.start as usize);
         let before = text.get(..start).unwrap_or_default();
@@ -248,7 +248,7 @@ impl Sources {
     pub fn diagnostic(
         &self,
         severity: Severity,
-        place: Place,
+        place: FileSpan,
         message: String,
         hint: Option<String>,
     ) -> Diagnostic {
@@ -277,32 +277,32 @@ pub struct Problems {
     /// The files that are read.
     pub sources: Sources,
     /// What was found.
-    pub found: Found,
+    pub found: ProblemList,
 }
 
 impl Problems {
     /// Adds an error.
-    pub fn error(&mut self, place: Place, message: impl Into<String>) {
+    pub fn error(&mut self, place: FileSpan, message: impl Into<String>) {
         self.add(Severity::Error, place, message.into(), None);
     }
 
     /// Adds an error with what to do about it.
-    pub fn error_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
+    pub fn error_hint(&mut self, place: FileSpan, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Severity::Error, place, message.into(), Some(hint.into()));
     }
 
     /// Adds a warning with what to do about it.
-    pub fn warn_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
+    pub fn warn_hint(&mut self, place: FileSpan, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Severity::Warning, place, message.into(), Some(hint.into()));
     }
 
     /// Adds a problem.
-    pub fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
+    pub fn add(&mut self, severity: Severity, place: FileSpan, message: String, hint: Option<String>) {
         self.found.add(severity, || self.sources.diagnostic(severity, place, message, hint));
     }
 
     /// Whether an error was found in this part of a file.
-    pub fn has_error_in(&self, place: Place) -> bool {
+    pub fn has_error_in(&self, place: FileSpan) -> bool {
         let file = self.sources.name(place.file);
         let (start, end) = (place.start as usize, place.end as usize);
         let mut errors = self.found.kept.iter().filter(|problem| problem.severity == Severity::Error);
@@ -322,14 +322,14 @@ impl Problems {
 
 /// Problems, of which only so many are kept; all are counted.
 #[derive(Debug, Default, Clone)]
-pub struct Found {
+pub struct ProblemList {
     kept: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
     untold: usize,
 }
 
-impl Found {
+impl ProblemList {
     /// Adds a problem, which is made only when it is kept.
     pub fn add(&mut self, severity: Severity, problem: impl FnOnce() -> Diagnostic) {
         let count = match severity {
@@ -376,7 +376,11 @@ mod tests {
     fn a_problem_shows_its_line_and_a_way_out() {
         let mut problems = Problems::default();
         let file = problems.sources.add("tools/deploy.yaml", "a: 1\nwhen: env = \"prod\"\n");
-        problems.error_hint(Place::new(file, 15, 16), "expected an operator, found `=`", "compare with `==`");
+        problems.error_hint(
+            FileSpan::new(file, 15, 16),
+            "expected an operator, found `=`",
+            "compare with `==`",
+        );
         assert_eq!(
             problems.found.kept[0].render(),
             "error: expected an operator, found `=`\n  --> tools/deploy.yaml:2:11\n2 | when: env = \"prod\"\n  \
@@ -388,8 +392,8 @@ mod tests {
     fn columns_count_characters_and_places_past_the_end_are_harmless() {
         let mut problems = Problems::default();
         let file = problems.sources.add("x", "é: é\n");
-        problems.error(Place::new(file, 4, 6), "here");
-        problems.error(Place::new(file, 900, 901), "nowhere");
+        problems.error(FileSpan::new(file, 4, 6), "here");
+        problems.error(FileSpan::new(file, 900, 901), "nowhere");
         assert_eq!((problems.found.kept[0].line, problems.found.kept[0].column), (1, 4));
         assert_eq!(problems.found.kept[1].line, 2);
     }
@@ -400,14 +404,14 @@ mod tests {
         let text = "é: é\n\nb: [1, 2]\n  ü";
         let file = sources.add("x", text);
         let other = sources.add("y", "z\nz");
-        let at = |sources: &mut Sources, start: usize| sources.position(Place::new(file, start, start));
+        let at = |sources: &mut Sources, start: usize| sources.position(FileSpan::new(file, start, start));
         let forward: Vec<_> = (0..=text.len()).map(|start| at(&mut sources, start)).collect();
-        sources.position(Place::new(other, 3, 3));
+        sources.position(FileSpan::new(other, 3, 3));
         let back: Vec<_> = (0..=text.len()).rev().map(|start| at(&mut sources, start)).collect();
         assert!(forward.iter().eq(back.iter().rev()));
         for (start, (line, column)) in forward.into_iter().enumerate() {
             let shown =
-                sources.diagnostic(Severity::Error, Place::new(file, start, start), String::new(), None);
+                sources.diagnostic(Severity::Error, FileSpan::new(file, start, start), String::new(), None);
             assert_eq!((shown.line, shown.column), (line, column), "byte {start}");
         }
     }
@@ -416,8 +420,8 @@ mod tests {
     fn many_warnings_hide_no_error_and_what_is_left_out_is_counted() {
         let mut problems = Problems::default();
         let file = problems.sources.add("x", "a\n");
-        (0..MAX_PROBLEMS + 3).for_each(|_| problems.warn_hint(Place::new(file, 0, 1), "odd", "mend it"));
-        problems.error(Place::new(file, 0, 1), "wrong");
+        (0..MAX_PROBLEMS + 3).for_each(|_| problems.warn_hint(FileSpan::new(file, 0, 1), "odd", "mend it"));
+        problems.error(FileSpan::new(file, 0, 1), "wrong");
         let told = problems.as_error().unwrap();
         let messages: Vec<_> = told.problems().iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(messages[MAX_PROBLEMS..], ["wrong", "there are 3 more problems like these"]);

@@ -2,8 +2,8 @@
 //!
 //! The scanner is serde-saphyr's; the tree is our own because a tool file needs what a plain value cannot
 //! keep: places, how a scalar was quoted, `!include`, and the words of YAML 1.1. How text becomes a tree is
-//! in `read`, what a plain word means in `scalar`, where a part of a text stands in the file in `place`;
-//! `diag` has the problems that are found.
+//! in `read`, what a plain word means in `scalar`, where a part of a text stands in the file in
+//! `scalar_position`; `diag` has the problems that are found.
 //!
 //! ```
 //! let value = toolwright_yaml::read_data("a.yaml", "answer: y\nflag: off\n")?;
@@ -11,16 +11,16 @@
 //! # Ok::<(), toolwright_yaml::LoadError>(())
 //! ```
 
-mod advice;
 mod data;
 pub mod diag;
 mod node;
-mod place;
 mod read;
 mod scalar;
+mod scalar_position;
+mod syntax_hints;
 
-pub use data::{Document, read_data};
+pub use data::{YamlDocument, read_data};
 pub use diag::{Diagnostic, LoadError, Severity};
 pub use node::{Data, Node};
-pub use place::{Origin, within};
 pub use read::{Budget, Include, MAX_BYTES, MAX_DATA, MAX_DEPTH, parse};
+pub use scalar_position::{Origin, within};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::diag::Place;
+use crate::diag::FileSpan;
 
 /// One node of a file.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct Node {
     /// What it holds.
     pub data: Data,
     /// Where it stands.
-    pub place: Place,
+    pub place: FileSpan,
 }
 
 /// What a node holds.

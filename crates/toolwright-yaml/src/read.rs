@@ -7,10 +7,10 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
-use crate::advice::advice;
-use crate::diag::{Place, Problems, Severity};
+use crate::diag::{FileSpan, Problems, Severity};
 use crate::node::{Data, Node};
 use crate::scalar::{self, Scalar};
+use crate::syntax_hints::advice;
 
 /// The largest file, in bytes.
 pub const MAX_BYTES: usize = 1024 * 1024;
@@ -40,24 +40,24 @@ pub trait Include {
         budget: &mut Budget,
         path: &str,
         required: bool,
-        place: Place,
+        place: FileSpan,
     ) -> Option<Data>;
 }
 
 /// What one file may hold at most.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct FileBounds {
     bytes: usize,
     depth: usize,
     nodes: usize,
     /// Whether a text may hold NUL, which no program can be given.
     nul: bool,
-    words: Words,
+    words: WordRules,
 }
 
 /// How plain words are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Words {
+pub(crate) enum WordRules {
     /// As PyYAML does: `yes` and `off` are booleans, as values and as keys.
     PyYaml,
     /// As PyYAML does; keys are text.
@@ -69,7 +69,7 @@ pub(crate) enum Words {
 /// What is left to be read.
 #[derive(Debug)]
 pub struct Budget {
-    bounds: Bounds,
+    bounds: FileBounds,
     nodes: usize,
     /// Values of JSON files.
     pub data: usize,
@@ -80,12 +80,12 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget::of(Bounds {
+        Budget::of(FileBounds {
             bytes: MAX_BYTES,
             depth: MAX_DEPTH,
             nodes: MAX_NODES,
             nul: false,
-            words: Words::PyYaml,
+            words: WordRules::PyYaml,
         })
     }
 }
@@ -93,16 +93,16 @@ impl Default for Budget {
 impl Budget {
     /// For data, such as a conversation: much larger than a file that people write, and as deep as JSON goes.
     pub(crate) fn for_data() -> Self {
-        let words = Words::PyYaml;
-        Budget::of(Bounds { bytes: 64 << 20, depth: 140, nodes: 1_000_000, nul: true, words })
+        let words = WordRules::PyYaml;
+        Budget::of(FileBounds { bytes: 64 << 20, depth: 140, nodes: 1_000_000, nul: true, words })
     }
 
     /// For data that is read with the types of a program.
-    pub(crate) fn for_document(words: Words) -> Self {
-        Budget::of(Bounds { bytes: MAX_BYTES, depth: MAX_DEPTH, nodes: MAX_NODES, nul: true, words })
+    pub(crate) fn for_document(words: WordRules) -> Self {
+        Budget::of(FileBounds { bytes: MAX_BYTES, depth: MAX_DEPTH, nodes: MAX_NODES, nul: true, words })
     }
 
-    fn of(bounds: Bounds) -> Self {
+    fn of(bounds: FileBounds) -> Self {
         Budget { bounds, nodes: bounds.nodes, data: MAX_DATA, aliases: MAX_ALIASES, level: 0 }
     }
 }
@@ -115,9 +115,9 @@ pub fn parse(
     file: u16,
 ) -> Option<Node> {
     let text: Arc<str> = problems.sources.text(file).into();
-    let Bounds { bytes, depth, .. } = budget.bounds;
+    let FileBounds { bytes, depth, .. } = budget.bounds;
     if text.len() > bytes {
-        problems.error(Place::new(file, 0, 1), format!("the file is larger than {bytes} bytes"));
+        problems.error(FileSpan::new(file, 0, 1), format!("the file is larger than {bytes} bytes"));
         return None;
     }
     let mut options = Options::default();
@@ -125,7 +125,7 @@ pub fn parse(
     options.flow_nesting_limit = depth + 2;
     options.block_nesting_limit = depth + 2;
     let parser = Parser::new_from_str_with_options(&text, options);
-    let mut reader = Reader {
+    let mut reader = NodeReader {
         events: parser,
         problems,
         budget,
@@ -138,7 +138,7 @@ pub fn parse(
     reader.document()
 }
 
-struct Reader<'r, E> {
+struct NodeReader<'r, E> {
     events: E,
     problems: &'r mut Problems,
     budget: &'r mut Budget,
@@ -146,13 +146,13 @@ struct Reader<'r, E> {
     file: u16,
     anchors: HashMap<usize, Option<Node>>,
     /// Where the maps stand that take in others.
-    merging: HashSet<Place>,
+    merging: HashSet<FileSpan>,
     depth: usize,
 }
 
-type Item<'i> = Result<(Event<'i>, Span), serde_saphyr::granit_parser::ScanError>;
+type ScannedEvent<'i> = Result<(Event<'i>, Span), serde_saphyr::granit_parser::ScanError>;
 
-impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
+impl<'i, E: Iterator<Item = ScannedEvent<'i>>> NodeReader<'_, E> {
     /// The only document of the file; an empty file is an empty map.
     fn document(&mut self) -> Option<Node> {
         let mut root: Option<Node> = None;
@@ -160,7 +160,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
             let (event, span) = self.next()?;
             match event {
                 Event::StreamEnd => {
-                    let empty = Node { data: Data::Null, place: Place::new(self.file, 0, 0) };
+                    let empty = Node { data: Data::Null, place: FileSpan::new(self.file, 0, 0) };
                     return Some(root.unwrap_or(empty));
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
@@ -185,22 +185,22 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
                 Some(Err(error)) => {
                     let at = error.marker().byte_offset().unwrap_or(0);
                     let hint = advice(self.problems.sources.text(self.file), at, &error.info());
-                    let place = Place::new(self.file, at, at + 1);
+                    let place = FileSpan::new(self.file, at, at + 1);
                     let message = format!("not YAML: {}", error.info());
                     self.problems.add(Severity::Error, place, message, hint);
                     return None;
                 }
                 None => {
-                    self.problems.error(Place::new(self.file, 0, 0), "the file ends too early");
+                    self.problems.error(FileSpan::new(self.file, 0, 0), "the file ends too early");
                     return None;
                 }
             }
         }
     }
 
-    fn place(&self, span: Span) -> Place {
+    fn place(&self, span: Span) -> FileSpan {
         let range = span.byte_range().unwrap_or(0..0);
-        Place::new(self.file, range.start, range.end)
+        FileSpan::new(self.file, range.start, range.end)
     }
 
     fn node(&mut self, event: Event<'i>, span: Span) -> Option<Node> {
@@ -230,7 +230,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         Some(node)
     }
 
-    fn spend(&mut self, nodes: usize, place: Place) -> Option<()> {
+    fn spend(&mut self, nodes: usize, place: FileSpan) -> Option<()> {
         match self.budget.nodes.checked_sub(nodes) {
             Some(left) => {
                 self.budget.nodes = left;
@@ -250,12 +250,12 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         }
     }
 
-    fn give_up(&mut self, place: Place, message: &str) -> Option<Node> {
+    fn give_up(&mut self, place: FileSpan, message: &str) -> Option<Node> {
         self.problems.error(place, message);
         None
     }
 
-    fn deeper(&mut self, place: Place) -> Option<()> {
+    fn deeper(&mut self, place: FileSpan) -> Option<()> {
         self.depth += 1;
         let most = self.budget.bounds.depth;
         if self.depth > most {
@@ -265,7 +265,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         Some(())
     }
 
-    fn list(&mut self, place: Place) -> Option<Node> {
+    fn list(&mut self, place: FileSpan) -> Option<Node> {
         self.deeper(place)?;
         let mut items = Vec::new();
         let mut place = place;
@@ -281,7 +281,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         Some(Node { data: Data::List(items), place })
     }
 
-    fn map(&mut self, place: Place) -> Option<Node> {
+    fn map(&mut self, place: FileSpan) -> Option<Node> {
         self.deeper(place)?;
         let mut entries: Vec<(Node, Node)> = Vec::new();
         let mut seen = HashSet::new();
@@ -295,7 +295,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
             }
             let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
             let written = match &event {
-                Event::Scalar(text, _, _, None) if self.budget.bounds.words != Words::PyYaml => {
+                Event::Scalar(text, _, _, None) if self.budget.bounds.words != WordRules::PyYaml => {
                     Some(Arc::from(&**text))
                 }
                 _ => None,
@@ -358,7 +358,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         }
     }
 
-    fn alias(&mut self, id: usize, place: Place) -> Option<Node> {
+    fn alias(&mut self, id: usize, place: FileSpan) -> Option<Node> {
         let Some(left) = self.budget.aliases.checked_sub(1) else {
             return self.give_up(place, "the file has too many aliases");
         };
@@ -375,7 +375,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         }
     }
 
-    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, place: Place) {
+    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, place: FileSpan) {
         if let Some(tag) = tag
             && tag.core_suffix() != Some(expected)
         {
@@ -383,7 +383,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         }
     }
 
-    fn unknown_tag(&mut self, tag: &Tag, place: Place) {
+    fn unknown_tag(&mut self, tag: &Tag, place: FileSpan) {
         self.problems.error_hint(
             place,
             format!("the tag `{}` means nothing here", tag.original()),
@@ -391,12 +391,12 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         );
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, place: Place) -> Option<Node> {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, place: FileSpan) -> Option<Node> {
         if !self.budget.bounds.nul && text.contains('\0') {
             self.problems.error(place, "text may not hold a NUL character");
             return Some(Node { data: Data::Bad, place });
         }
-        let only_plain_booleans = self.budget.bounds.words == Words::PlainBooleans;
+        let only_plain_booleans = self.budget.bounds.words == WordRules::PlainBooleans;
         let plain = || match style {
             ScalarStyle::Plain => match scalar::resolve(text) {
                 Scalar::Bool(_) if only_plain_booleans && !is_plain_boolean(text) => Data::Text(text.into()),
@@ -425,7 +425,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         Some(Node { data, place })
     }
 
-    fn typed(&mut self, kind: &str, text: &str, place: Place) -> Data {
+    fn typed(&mut self, kind: &str, text: &str, place: FileSpan) -> Data {
         let data = from_scalar(scalar::resolve(text), text);
         match (kind, &data) {
             ("int", Data::Int(_) | Data::Large(_)) | ("float", Data::Float(_)) | ("bool", Data::Bool(_)) => {

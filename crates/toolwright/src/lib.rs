@@ -81,7 +81,7 @@ pub use toolwright_core::{
 // Wrappers, names that are nearly right, and data that does not fit.
 #[doc(inline)]
 pub use toolwright_core::{
-    Cache, Misfit, Patterns, RateLimit, Retry, Step, glob_match, nearest, nearest_word, read_data,
+    Cache, DataError, PathSegment, Patterns, RateLimit, Retry, glob_match, nearest, nearest_word, read_data,
 };
 // Calls and their results.
 #[doc(inline)]
@@ -132,8 +132,8 @@ pub use toolwright_runtime::{
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::{
-    Examples, LimitKind, LimitReached, LimitScope, Match, Policy, PolicyError, Rule, RuleDecision, Ruling,
-    RunLimits, Spent, call_text,
+    ArgumentMatch, Examples, LimitKind, LimitReached, LimitScope, Policy, PolicyError, Rule, RuleDecision,
+    Ruling, RunLimits, Spent, call_text,
 };
 // What happened.
 #[cfg(feature = "runtime")]

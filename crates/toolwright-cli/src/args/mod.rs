@@ -12,11 +12,11 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
-pub use read::Read;
-pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, View};
+pub use read::ReadArgs;
+pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, ViewArgs};
 pub use sandbox::{SandboxArgs, SandboxCommand, SandboxWhat};
-pub use talk::{Ask, Chat, Models, PromptWay, Step, StepFormat, UsingArgs};
-pub use tools::{Call, Check, Eval, Format, Init, RunFile, Tools};
+pub use talk::{Ask, Chat, ModelArgs, PromptWay, StepArgs, StepFormat, UsingArgs};
+pub use tools::{CallArgs, Check, Eval, Format, Init, RunFile, Tools};
 
 /// Tools for language models: written once, called safely.
 #[derive(Parser)]
@@ -52,19 +52,19 @@ pub enum Command {
     Ask(Ask),
     /// Let a model take one step, by hand: messages in, the next message out.
     #[command(after_help = talk::STEP_HELP)]
-    Step(Step),
+    Step(StepArgs),
     /// Talk with a model that uses the tools.
     #[command(after_help = talk::CHAT_HELP, arg = no_json())]
     Chat(Chat),
     /// List the models there are: those of keys, of local servers and of a file.
     #[command(after_help = talk::MODELS_HELP)]
-    Models(Models),
+    Models(ModelArgs),
     /// Call one tool.
     #[command(after_help = tools::CALL_EXAMPLES)]
-    Call(Call),
+    Call(CallArgs),
     /// Print a document as a model gets it: PDF, Office, mail, workbooks and more.
     #[command(after_help = read::EXAMPLES)]
-    Read(Read),
+    Read(ReadArgs),
     /// Evaluate one template, for learning and scripting.
     #[command(after_help = tools::EVAL_EXAMPLES)]
     Eval(Eval),
@@ -88,7 +88,7 @@ pub enum Command {
     Runs(Runs),
     /// Look at recorded runs in a browser, also while they go on.
     #[command(after_help = runs::VIEW_HELP)]
-    View(View),
+    View(ViewArgs),
     /// Run a recorded run again, offline: the model's and the tools' answers come from the record.
     #[command(after_help = runs::REPLAY_HELP)]
     Replay(Replay),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(clap::Args)]
-pub struct Read {
+pub struct ReadArgs {
     /// The file: PDF, Word, slides, OpenDocument, a workbook, a book, HTML, Markdown, a notebook, mail, CSV,
     /// ...
     pub file: PathBuf,

@@ -38,7 +38,7 @@ Examples:
   toolwright view run.jsonl --port 8765";
 
 #[derive(clap::Args)]
-pub struct View {
+pub struct ViewArgs {
     /// The run to begin with; left out, the newest.
     pub run: Option<String>,
     /// Listen on this port; 0 takes any that is free.

@@ -1,4 +1,4 @@
-//! Where tools work, for every command that runs some, and `sandbox explain`.
+//! Where tools work, for each command that runs some, and `sandbox explain`.
 
 use std::path::PathBuf;
 

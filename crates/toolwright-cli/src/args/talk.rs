@@ -19,8 +19,8 @@ pub struct Ask {
     /// Stop after so many answers of the model; left out, what the file's `limits` say, or 20.
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
-    /// Give the model at most so many bytes of text of each call, 0 for everything; left out, what the file's
-    /// `limits` say, or 16384.
+    /// Give the model at most BYTES of text of each call; 0 means unlimited. The default is the file's
+    /// `limits`, or 16384.
     #[arg(long, value_name = "BYTES")]
     pub max_output: Option<usize>,
     /// Whether the model calls tools: `auto`, as it likes; `any`, at least one before it answers; `none`; or
@@ -78,7 +78,7 @@ With --format anthropic-tools the messages have the roles user, assistant, tool_
 is told about the tools in its prompt. A call it got wrong comes out as {\"status\": \"ERROR\", \"error_message\": TEXT}.";
 
 #[derive(clap::Args)]
-pub struct Step {
+pub struct StepArgs {
     /// The model; see `toolwright ask --help`.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
@@ -160,7 +160,7 @@ Examples:
   toolwright ask 'What can you do?' --model ollama/llama3.2";
 
 #[derive(clap::Args)]
-pub struct Models {
+pub struct ModelArgs {
     /// The file whose models to list too; left out, `toolwright.yaml` when there is one.
     pub file: Option<PathBuf>,
     /// The same, as other commands take it.

@@ -68,7 +68,7 @@ pub struct Init {
 }
 
 #[derive(clap::Args)]
-pub struct Call {
+pub struct CallArgs {
     /// The tool.
     pub tool: String,
     /// A file of tools to find it in, besides the built-in ones; `toolwright.yaml` when there is one here.

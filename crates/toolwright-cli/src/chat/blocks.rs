@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolwright::{Content, Media, MediaSource, ToolCall};
 
-/// What a message says. A block that asks for one of the message's `calls` is no content: it tells the place
-/// of the call.
+/// The content of a message. A block that refers to one of the message's `calls` is not content: it tells the
+/// place of the call.
 pub struct Blocks {
     pub content: Vec<Content>,
     /// For each call, how many blocks came before it; empty when all did.

@@ -5,18 +5,18 @@ use std::time::Instant;
 use toolwright::{CallNote, ErrorInfo, EventKind, Message, ToolCall, ToolResult, call_text, text};
 
 use crate::commands::runs::span;
-use crate::lines::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
+use crate::lines::{DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, cut};
 use crate::prompt::printable;
 use crate::report::{counted, way_out_of};
 
 #[derive(Default)]
-pub struct Calls {
-    nodes: Vec<Node>,
+pub struct CallTree {
+    nodes: Vec<CallNode>,
     /// What the model asked for last, as far as it was not begun.
     asked: Vec<ToolCall>,
 }
 
-struct Node {
+struct CallNode {
     span: u64,
     parent: Option<u64>,
     depth: usize,
@@ -27,10 +27,10 @@ struct Node {
     doing: Option<String>,
     decided: Option<String>,
     started: Instant,
-    end: Option<End>,
+    end: Option<CallEnd>,
 }
 
-struct End {
+struct CallEnd {
     /// Nobody knows it of a call of earlier.
     took: Option<u64>,
     failed: bool,
@@ -39,9 +39,9 @@ struct End {
     hint: Option<String>,
 }
 
-impl Node {
+impl CallNode {
     fn of(call: &ToolCall) -> Self {
-        Node {
+        CallNode {
             span: 0,
             parent: None,
             depth: 0,
@@ -55,7 +55,7 @@ impl Node {
     }
 }
 
-impl End {
+impl CallEnd {
     fn of(error: Option<&ErrorInfo>, result: Option<&ToolResult>) -> Self {
         let words = match (error, result) {
             (Some(error), _) => format!("{}: {}", error.kind, error.message),
@@ -63,27 +63,27 @@ impl End {
             (None, None) => String::new(),
         };
         let text = printable(&text::clip(&words, 400));
-        End { took: None, failed: error.is_some(), text, hint: way_out_of(error, result) }
+        CallEnd { took: None, failed: error.is_some(), text, hint: way_out_of(error, result) }
     }
 }
 
 /// The lines of a call of earlier: what is left of it are its arguments and its result.
-pub fn earlier(call: &ToolCall, result: Option<&ToolResult>) -> Vec<Line> {
-    let end = result.map(|result| End::of(result.error.as_ref(), Some(result)));
-    finished(&Node { end, ..Node::of(call) }, true)
+pub fn earlier(call: &ToolCall, result: Option<&ToolResult>) -> Vec<StyledLine> {
+    let end = result.map(|result| CallEnd::of(result.error.as_ref(), Some(result)));
+    finished(&CallNode { end, ..CallNode::of(call) }, true)
 }
 
 /// How many nested calls of one call are kept in the scrollback.
 const NESTED: usize = 8;
 
-impl Calls {
+impl CallTree {
     /// The model asks for these.
     pub fn ask_for(&mut self, calls: &[ToolCall]) {
         self.asked = calls.to_vec();
     }
 
     /// Takes an event; gives the lines of a call that is over, with everything inside it.
-    pub fn take(&mut self, event: &EventKind) -> Vec<Line> {
+    pub fn take(&mut self, event: &EventKind) -> Vec<StyledLine> {
         match event {
             // A call that is refused before it begins has only a result.
             EventKind::MessageAdded { message: Message::Tool(result) } => {
@@ -100,7 +100,7 @@ impl Calls {
                     .and_then(|parent| self.find(parent))
                     .map_or(0, |node| node.depth + usize::from(!node.silent));
                 let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
-                self.nodes.push(Node { span: *span, parent: *parent, depth, ..Node::of(&call) });
+                self.nodes.push(CallNode { span: *span, parent: *parent, depth, ..CallNode::of(&call) });
             }
             EventKind::CallNoted { span, note } => {
                 let Some(node) = self.find(*span) else { return Vec::new() };
@@ -142,7 +142,7 @@ impl Calls {
             EventKind::CallFinished { span, result, error, duration, .. } => {
                 let Some(node) = self.find(*span) else { return Vec::new() };
                 let took = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-                node.end = Some(End { took: Some(took), ..End::of(error.as_ref(), result.as_ref()) });
+                node.end = Some(CallEnd { took: Some(took), ..CallEnd::of(error.as_ref(), result.as_ref()) });
                 if node.parent.is_none() {
                     return self.remove(*span);
                 }
@@ -158,7 +158,7 @@ impl Calls {
     }
 
     /// The calls under way, one row each; of many nested ones the last.
-    pub fn rows(&self, spinner: char, width: usize) -> Vec<Line> {
+    pub fn rows(&self, spinner: char, width: usize) -> Vec<StyledLine> {
         let running = self.nodes.iter().filter(|node| node.end.is_none() && !node.silent);
         let rows = running.map(|node| {
             let time = format!(" {:.0}s", node.started.elapsed().as_secs_f64());
@@ -168,17 +168,17 @@ impl Calls {
             let room = width.saturating_sub(mark.chars().count() + time.len());
             let title = cut(&node.title, room);
             let doing = cut(&doing, room.saturating_sub(title.chars().count()));
-            Line::new(YELLOW, mark).and(PLAIN, title).and(DIM, doing).and(DIM, time)
+            StyledLine::new(YELLOW, mark).and(PLAIN, title).and(DIM, doing).and(DIM, time)
         });
         rows.collect()
     }
 
-    fn find(&mut self, span: u64) -> Option<&mut Node> {
+    fn find(&mut self, span: u64) -> Option<&mut CallNode> {
         self.nodes.iter_mut().rev().find(|node| node.span == span)
     }
 
     /// The lines of a call that is over. Its tree leaves the list.
-    fn remove(&mut self, top: u64) -> Vec<Line> {
+    fn remove(&mut self, top: u64) -> Vec<StyledLine> {
         let mut inside = vec![top];
         let mut tree = Vec::new();
         let mut others = Vec::new();
@@ -191,7 +191,7 @@ impl Calls {
             }
         }
         self.nodes = others;
-        // A call that shows nothing is told of when it failed.
+        // A silent call is shown when it failed.
         tree.retain(|node| !node.silent || node.end.as_ref().is_some_and(|end| end.failed));
         let nested = tree.len().saturating_sub(1);
         let mut lines = Vec::new();
@@ -199,13 +199,13 @@ impl Calls {
             lines.extend(finished(node, node.depth == 0));
         }
         if nested > NESTED {
-            lines.push(Line::new(DIM, format!("  └ and {} further calls", nested - NESTED)));
+            lines.push(StyledLine::new(DIM, format!("  └ and {} further calls", nested - NESTED)));
         }
         lines
     }
 }
 
-fn finished(node: &Node, top: bool) -> Vec<Line> {
+fn finished(node: &CallNode, top: bool) -> Vec<StyledLine> {
     let indent = "  ".repeat(node.depth);
     let (mark, style) = match &node.end {
         Some(end) if end.failed => ("⏺ ", RED),
@@ -216,25 +216,26 @@ fn finished(node: &Node, top: bool) -> Vec<Line> {
     let time = took.map(|took| format!("  {}", span(took))).unwrap_or_default();
     let mark = if top { mark.to_owned() } else { format!("{indent}└ ") };
     let hang = mark.chars().count();
-    let mut lines = vec![Line::new(style, mark).and(PLAIN, node.title.clone()).and(DIM, time).hanging(hang)];
+    let mut lines =
+        vec![StyledLine::new(style, mark).and(PLAIN, node.title.clone()).and(DIM, time).hanging(hang)];
     if let Some(decided) = &node.decided {
-        lines.push(Line::new(DIM, format!("{indent}  {decided}")).hanging(hang));
+        lines.push(StyledLine::new(DIM, format!("{indent}  {decided}")).hanging(hang));
     }
     let Some(end) = node.end.as_ref().filter(|end| top || end.failed) else { return lines };
     let style = if end.failed { RED } else { DIM };
     let shown: Vec<&str> = end.text.lines().filter(|line| !line.trim().is_empty()).collect();
     for line in shown.iter().take(3) {
-        lines.push(Line::new(style, format!("{indent}  │ {}", cut(line, 160))).hanging(hang + 2));
+        lines.push(StyledLine::new(style, format!("{indent}  │ {}", cut(line, 160))).hanging(hang + 2));
     }
     if shown.len() > 3 {
-        lines.push(Line::new(
+        lines.push(StyledLine::new(
             DIM,
             format!("{indent}  │ … {}", counted((shown.len() - 3) as u64, "more line")),
         ));
     }
     let hint =
         end.hint.as_ref().map(|hint| format!("{indent}  │ hint: {}", printable(&text::clip(hint, 300))));
-    lines.extend(hint.map(|hint| Line::new(DIM, hint.replace('\n', " ")).hanging(hang + 2)));
+    lines.extend(hint.map(|hint| StyledLine::new(DIM, hint.replace('\n', " ")).hanging(hang + 2)));
     lines
 }
 
@@ -262,13 +263,13 @@ mod tests {
     }
 
     fn shown(error: Option<&str>) -> (Vec<String>, Vec<String>) {
-        let mut calls = Calls::default();
+        let mut calls = CallTree::default();
         calls.take(&started(1, None, "outer"));
         calls.take(&EventKind::CallNoted { span: 1, note: CallNote::Hint { text: String::new() } });
         calls.take(&started(2, Some(1), "inner"));
-        let under_way = calls.rows('*', 80).iter().map(Line::text).collect();
+        let under_way = calls.rows('*', 80).iter().map(StyledLine::text).collect();
         calls.take(&ended(2, None));
-        (under_way, calls.take(&ended(1, error)).iter().map(Line::text).collect())
+        (under_way, calls.take(&ended(1, error)).iter().map(StyledLine::text).collect())
     }
 
     #[test]
@@ -278,12 +279,12 @@ mod tests {
         let told = |id: &str| EventKind::MessageAdded {
             message: Message::Tool(ToolResult::failed(&call(id), error.clone())),
         };
-        let mut calls = Calls::default();
+        let mut calls = CallTree::default();
         calls.ask_for(&[call("call_1"), call("refused")]);
         calls.take(&started(1, None, "look"));
         assert_eq!(calls.take(&ended(1, None)).len(), 1);
         assert!(calls.take(&told("call_1")).is_empty(), "it was shown when it was over");
-        let lines: Vec<String> = calls.take(&told("refused")).iter().map(Line::text).collect();
+        let lines: Vec<String> = calls.take(&told("refused")).iter().map(StyledLine::text).collect();
         assert!(lines[0].contains("look()") && lines[1].contains("not offered"), "{lines:?}");
         assert!(calls.take(&told("refused")).is_empty());
     }

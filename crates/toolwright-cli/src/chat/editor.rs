@@ -7,7 +7,7 @@ use regex::Regex;
 use toolwright::text::is_hidden;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::lines::{DIM, Line, PLAIN, width};
+use crate::lines::{DIM, PLAIN, StyledLine, width};
 use crate::prompt::{joins, printable};
 
 /// What a key led to.
@@ -132,9 +132,9 @@ impl Editor {
     }
 
     /// The rows to draw, and where the cursor is in them. A prompt that leaves no room stands above.
-    pub fn rows(&self, prompt: &str, columns: usize) -> (Vec<Line>, (usize, usize)) {
+    pub fn rows(&self, prompt: &str, columns: usize) -> (Vec<StyledLine>, (usize, usize)) {
         if width(prompt) > columns / 2 && width(prompt) > 2 {
-            let mut lines = Line::new(DIM, prompt.trim_end()).wrap(columns);
+            let mut lines = StyledLine::new(DIM, prompt.trim_end()).wrap(columns);
             let (rows, (row, column)) = self.rows("> ", columns);
             let cursor = (lines.len() + row, column);
             lines.extend(rows);
@@ -165,14 +165,16 @@ impl Editor {
         }
         rows.push(row);
         let blank = " ".repeat(width(prompt));
-        let mut lines: Vec<Line> = rows
+        let mut lines: Vec<StyledLine> = rows
             .into_iter()
             .enumerate()
-            .map(|(number, row)| Line::new(DIM, if number == 0 { prompt } else { &blank }).and(PLAIN, row))
+            .map(|(number, row)| {
+                StyledLine::new(DIM, if number == 0 { prompt } else { &blank }).and(PLAIN, row)
+            })
             .collect();
         if !self.choices.is_empty() {
             let all = self.choices.join("  ");
-            lines.push(Line::new(DIM, crate::lines::cut(&all, columns)));
+            lines.push(StyledLine::new(DIM, crate::lines::cut(&all, columns)));
         }
         (lines, (cursor.0, cursor.1 + width(prompt)))
     }
@@ -382,7 +384,7 @@ mod tests {
     fn long_and_wide_text_wraps_and_the_cursor_follows() {
         let editor = typed("日本語abc");
         let (rows, cursor) = editor.rows("> ", 8);
-        assert_eq!(rows.iter().map(Line::text).collect::<Vec<_>>(), ["> 日本語", "  abc"]);
+        assert_eq!(rows.iter().map(StyledLine::text).collect::<Vec<_>>(), ["> 日本語", "  abc"]);
         assert_eq!(cursor, (1, 5));
     }
 

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use toolwright::{Form, FormBody, FormReply};
 
 use super::editor::{Done, Editor};
-use crate::fields::Field;
-use crate::lines::{DIM, Line, PLAIN, YELLOW, cut};
+use crate::form_fields::Field;
+use crate::lines::{DIM, PLAIN, StyledLine, YELLOW, cut};
 use crate::prompt::{heading, printable};
 
 /// A form that is being filled in.
@@ -53,21 +53,21 @@ impl FormEditor {
     }
 
     /// The rows that ask for the field, and where the cursor is.
-    pub fn rows(&self, width: usize) -> (Vec<Line>, (usize, usize)) {
+    pub fn rows(&self, width: usize) -> (Vec<StyledLine>, (usize, usize)) {
         let field = self.fields.get(self.at);
         let enter = match field {
             Some(_) => "Enter takes the default, or leaves a field out",
             None => self.agree,
         };
         let mut above =
-            vec![Line::new(DIM, cut(&format!("{enter}; Ctrl-C declines, Esc gives no answer"), width))];
-        let problem = self.problem.as_ref().map(|problem| Line::new(YELLOW, problem.as_str()));
+            vec![StyledLine::new(DIM, cut(&format!("{enter}; Ctrl-C declines, Esc gives no answer"), width))];
+        let problem = self.problem.as_ref().map(|problem| StyledLine::new(YELLOW, problem.as_str()));
         above.extend(problem.iter().flat_map(|problem| problem.wrap(width)));
         let title = field.map(|field| cut(&field.title(), width / 2)).unwrap_or_default();
         // What is said of a field may be long, so it stands in rows of its own.
         if let Some(about) = field.map(Field::about).filter(|about| !about.is_empty()) {
             above.extend(
-                about.lines().flat_map(|line| Line::new(PLAIN, format!("{title}{line}")).wrap(width)),
+                about.lines().flat_map(|line| StyledLine::new(PLAIN, format!("{title}{line}")).wrap(width)),
             );
         }
         let (rows, (row, column)) = self.editor.rows(&format!("{title}: "), width);

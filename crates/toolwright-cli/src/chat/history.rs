@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// The file among the user's data.
 const NAME: &str = "history";
@@ -47,7 +47,7 @@ fn add_to(folder: &Path, inputs: &[String]) -> anyhow::Result<()> {
     let _ = turn.lock();
     let mut all = read_from(folder);
     all.extend_from_slice(inputs);
-    saved::replace(&folder.join(NAME), (lines(&all).join("\n") + "\n").as_bytes(), Readers::Owner)
+    write_file::replace(&folder.join(NAME), (lines(&all).join("\n") + "\n").as_bytes(), FileAccess::Owner)
 }
 
 /// The newest inputs, oldest first, as many as the file may hold.

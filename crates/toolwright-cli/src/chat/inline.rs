@@ -1,29 +1,29 @@
-//! Emphasis, code, links and named characters within one line, by the rules of CommonMark: what is no markup
-//! stays as it was written.
+//! Emphasis, code, links and named characters within one line, by the rules of CommonMark. Everything
+//! else stays as it was written.
 
 use super::entities;
-use crate::lines::{DIM, Line, Style};
+use crate::lines::{DIM, Style, StyledLine};
 
-/// The longest line that is looked into, in bytes: whoever writes more on one writes no prose.
+/// Longer lines, in bytes, are not parsed for inline markup.
 const LONGEST: usize = 5_000;
 
 /// How deep the names of links may hold links.
 const DEEPEST: usize = 4;
 
 /// The text in styles, behind what the line holds already.
-pub fn inline(line: Line, text: &str, base: Style) -> Line {
+pub fn inline(line: StyledLine, text: &str, base: Style) -> StyledLine {
     if text.len() > LONGEST {
         return line.and(base, text);
     }
     let nodes = nodes(text, base, 0);
     nodes.into_iter().fold(line, |line, node| match node {
-        Node::Text { text, style } => line.and(style, text),
-        Node::Run { sign, left, style, .. } => line.and(style, sign.to_string().repeat(left)),
+        InlineNode::Text { text, style } => line.and(style, text),
+        InlineNode::Run { sign, left, style, .. } => line.and(style, sign.to_string().repeat(left)),
     })
 }
 
 /// A piece of a line.
-enum Node {
+enum InlineNode {
     Text {
         text: String,
         style: Style,
@@ -39,15 +39,15 @@ enum Node {
     },
 }
 
-impl Node {
+impl InlineNode {
     fn style(&mut self) -> &mut Style {
         match self {
-            Node::Text { style, .. } | Node::Run { style, .. } => style,
+            InlineNode::Text { style, .. } | InlineNode::Run { style, .. } => style,
         }
     }
 }
 
-fn nodes(text: &str, base: Style, depth: usize) -> Vec<Node> {
+fn nodes(text: &str, base: Style, depth: usize) -> Vec<InlineNode> {
     let mut nodes = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -70,7 +70,7 @@ fn nodes(text: &str, base: Style, depth: usize) -> Vec<Node> {
             },
             '`' => match code(rest) {
                 Some((inner, left)) => {
-                    found.push(Node::Text { text: inner, style: Style { colour: Some(6), ..base } });
+                    found.push(InlineNode::Text { text: inner, style: Style { colour: Some(6), ..base } });
                     left
                 }
                 None => {
@@ -84,7 +84,7 @@ fn nodes(text: &str, base: Style, depth: usize) -> Vec<Node> {
                     let bold = Style { bold: true, ..base };
                     found.extend(self::nodes(name, bold, depth + 1));
                     if name != address {
-                        found.push(Node::Text { text: format!(" ({address})"), style: DIM });
+                        found.push(InlineNode::Text { text: format!(" ({address})"), style: DIM });
                     }
                     left
                 }
@@ -94,7 +94,7 @@ fn nodes(text: &str, base: Style, depth: usize) -> Vec<Node> {
                 let left = rest.trim_start_matches(c);
                 let (opens, closes) = sides(c, before, left.chars().next());
                 let count = rest.len() - left.len();
-                found.push(Node::Run { sign: c, count, left: count, opens, closes, style: base });
+                found.push(InlineNode::Run { sign: c, count, left: count, opens, closes, style: base });
                 left
             }
             _ => rest,
@@ -104,13 +104,13 @@ fn nodes(text: &str, base: Style, depth: usize) -> Vec<Node> {
             left = after;
         }
         if !found.is_empty() {
-            nodes.push(Node::Text { text: std::mem::take(&mut plain), style: base });
+            nodes.push(InlineNode::Text { text: std::mem::take(&mut plain), style: base });
             nodes.append(&mut found);
         }
         before = rest.get(..rest.len() - left.len()).and_then(|read| read.chars().next_back());
         rest = left;
     }
-    nodes.push(Node::Text { text: plain, style: base });
+    nodes.push(InlineNode::Text { text: plain, style: base });
     emphasise(&mut nodes);
     nodes
 }
@@ -128,7 +128,7 @@ fn sides(sign: char, before: Option<char>, after: Option<char>) -> (bool, bool) 
 }
 
 /// Pairs the runs: each that can end an emphasis ends the nearest that can begin it.
-fn emphasise(nodes: &mut [Node]) {
+fn emphasise(nodes: &mut [InlineNode]) {
     for end in 0..nodes.len() {
         while let Some((start, strong)) = opener(nodes, end) {
             for node in nodes.iter_mut().take(end).skip(start + 1) {
@@ -136,12 +136,12 @@ fn emphasise(nodes: &mut [Node]) {
                 style.bold |= strong;
                 style.italic |= !strong;
                 // What stands between and found no other half is text.
-                if let Node::Run { opens, closes, .. } = node {
+                if let InlineNode::Run { opens, closes, .. } = node {
                     (*opens, *closes) = (false, false);
                 }
             }
             for at in [start, end] {
-                if let Some(Node::Run { left, .. }) = nodes.get_mut(at) {
+                if let Some(InlineNode::Run { left, .. }) = nodes.get_mut(at) {
                     *left -= if strong { 2 } else { 1 };
                 }
             }
@@ -150,16 +150,17 @@ fn emphasise(nodes: &mut [Node]) {
 }
 
 /// The run that the one at `end` closes, and whether both are strong.
-fn opener(nodes: &[Node], end: usize) -> Option<(usize, bool)> {
-    let Some(Node::Run { sign, count, left: closing @ 1.., opens, closes: true, .. }) = nodes.get(end) else {
+fn opener(nodes: &[InlineNode], end: usize) -> Option<(usize, bool)> {
+    let Some(InlineNode::Run { sign, count, left: closing @ 1.., opens, closes: true, .. }) = nodes.get(end)
+    else {
         return None;
     };
     let before = nodes.iter().enumerate().take(end).rev();
     before
         .filter_map(|(at, node)| match node {
-            Node::Run { sign: other, count: of, left: there @ 1.., opens: true, closes: both, .. }
-                if other == sign =>
-            {
+            InlineNode::Run {
+                sign: other, count: of, left: there @ 1.., opens: true, closes: both, ..
+            } if other == sign => {
                 // A run that can be either pairs with no run that makes three of them, unless both are
                 // threes.
                 let odd = (*both || *opens) && (of + count) % 3 == 0 && !(of % 3 == 0 && count % 3 == 0);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     fn ours(text: &str) -> String {
-        let line = inline(Line::default(), text, PLAIN);
+        let line = inline(StyledLine::default(), text, PLAIN);
         joined(
             line.spans()
                 .map(|(style, text)| (style.bold, style.italic, style.colour.is_some(), text.to_owned())),
@@ -309,7 +310,7 @@ mod tests {
             ("a[i](j k) [ ] todo", "a[i](j k) [ ] todo"),
             ("[a](u \"title\")", "a (u)"),
         ] {
-            assert_eq!(inline(Line::default(), text, PLAIN).text(), want);
+            assert_eq!(inline(StyledLine::default(), text, PLAIN).text(), want);
         }
     }
 
@@ -317,7 +318,7 @@ mod tests {
     fn a_line_of_signs_takes_no_time_to_speak_of() {
         for text in ["*a ", "a* ", "_a", "[", "`a``", "**a*", "\\", "[`"] {
             let long = text.repeat(4_990 / text.len());
-            assert!(inline(Line::default(), &long, PLAIN).text().len() <= long.len());
+            assert!(inline(StyledLine::default(), &long, PLAIN).text().len() <= long.len());
         }
     }
 }

@@ -8,14 +8,14 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::asked;
 use super::picture::Protocol;
+use super::picture_support;
 use crate::console::Console;
 use crate::lines;
 
 /// One thing that came.
 #[derive(Debug)]
-pub enum Input {
+pub enum InputEvent {
     Key(KeyEvent),
     Paste(String),
     Resize(u16, u16),
@@ -33,7 +33,7 @@ pub struct Inputs {
     pub plain: bool,
     /// How the terminal shows pictures.
     pub pictures: Option<Protocol>,
-    receiver: mpsc::Receiver<Input>,
+    receiver: mpsc::Receiver<InputEvent>,
     raw: bool,
     /// Nothing comes any more.
     ended: bool,
@@ -54,7 +54,7 @@ impl Inputs {
                 restore(&of_panic);
                 before(panic);
             }));
-            let (protocol, typed) = asked::pictures(console);
+            let (protocol, typed) = picture_support::pictures(console);
             pictures = protocol;
             tokio::spawn(dismissed(console.clone(), sender.clone()));
             // Reading keys blocks, so it has a thread of its own, which ends with the program.
@@ -74,30 +74,30 @@ impl Inputs {
         })
     }
 
-    pub async fn next(&mut self) -> Input {
+    pub async fn next(&mut self) -> InputEvent {
         if self.ended {
-            return Input::End;
+            return InputEvent::End;
         }
         let input = tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c(), if !self.interactive => Input::Interrupt,
-            input = self.receiver.recv() => input.unwrap_or(Input::End),
+            _ = tokio::signal::ctrl_c(), if !self.interactive => InputEvent::Interrupt,
+            input = self.receiver.recv() => input.unwrap_or(InputEvent::End),
         };
-        self.ended = matches!(input, Input::End);
+        self.ended = matches!(input, InputEvent::End);
         input
     }
 
     /// What comes while the model answers. The lines of a pipe wait, and so does the end of those a person
     /// types, unless something is asked.
-    pub async fn meanwhile(&mut self, asked: bool) -> Input {
+    pub async fn meanwhile(&mut self, asked: bool) -> InputEvent {
         if self.interactive || (self.plain && (asked || !self.ended)) {
             match self.next().await {
-                Input::End if self.plain && !asked => {}
+                InputEvent::End if self.plain && !asked => {}
                 input => return input,
             }
         }
         match tokio::signal::ctrl_c().await {
-            Ok(()) => Input::Interrupt,
+            Ok(()) => InputEvent::Interrupt,
             Err(_) => std::future::pending().await,
         }
     }
@@ -139,7 +139,7 @@ fn restore(console: &Console) {
 
 /// Ends the conversation when the terminal is closed or the program is told to end, so that the session is
 /// kept and the terminal is as it was.
-async fn dismissed(console: Console, sender: mpsc::Sender<Input>) {
+async fn dismissed(console: Console, sender: mpsc::Sender<InputEvent>) {
     let (Ok(mut closed), Ok(mut told)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate()))
     else {
         return;
@@ -148,43 +148,43 @@ async fn dismissed(console: Console, sender: mpsc::Sender<Input>) {
         _ = closed.recv() => {}
         _ = told.recv() => {}
     }
-    let _ = sender.send(Input::End).await;
+    let _ = sender.send(InputEvent::End).await;
     // Whoever says it again does not want to wait.
     told.recv().await;
     restore(&console);
     std::process::exit(143);
 }
 
-fn keys(sender: &mpsc::Sender<Input>, typed: Vec<KeyEvent>) {
+fn keys(sender: &mpsc::Sender<InputEvent>, typed: Vec<KeyEvent>) {
     for key in typed {
-        let _ = sender.blocking_send(Input::Key(key));
+        let _ = sender.blocking_send(InputEvent::Key(key));
     }
     while let Ok(event) = event::read() {
         let input = match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => Input::Key(key),
-            Event::Paste(text) => Input::Paste(text),
-            Event::Resize(width, height) => Input::Resize(width, height),
+            Event::Key(key) if key.kind != KeyEventKind::Release => InputEvent::Key(key),
+            Event::Paste(text) => InputEvent::Paste(text),
+            Event::Resize(width, height) => InputEvent::Resize(width, height),
             _ => continue,
         };
         if sender.blocking_send(input).is_err() {
             return;
         }
     }
-    let _ = sender.blocking_send(Input::End);
+    let _ = sender.blocking_send(InputEvent::End);
 }
 
 /// The lines of stdin. What is no UTF-8 in them is replaced, as a line that is left out would not be
 /// answered.
-fn typed_lines(console: &Console, sender: &mpsc::Sender<Input>) {
+fn typed_lines(console: &Console, sender: &mpsc::Sender<InputEvent>) {
     let mut stdin = console.stdin().lock();
     let mut line = Vec::new();
     while let Ok(1..) = stdin.read_until(b'\n', &mut line) {
         let text = String::from_utf8_lossy(&line);
         let text = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
-        if sender.blocking_send(Input::Line(text.to_owned())).is_err() {
+        if sender.blocking_send(InputEvent::Line(text.to_owned())).is_err() {
             return;
         }
         line.clear();
     }
-    let _ = sender.blocking_send(Input::End);
+    let _ = sender.blocking_send(InputEvent::End);
 }

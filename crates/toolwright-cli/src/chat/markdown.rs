@@ -3,7 +3,7 @@
 //! `inline`'s.
 
 use super::inline::inline;
-use crate::lines::{BOLD, CYAN, DIM, Line, PLAIN, Style};
+use crate::lines::{BOLD, CYAN, DIM, PLAIN, Style, StyledLine};
 use crate::prompt::printable;
 
 /// What a model says, line by line.
@@ -51,7 +51,7 @@ impl Markdown {
     }
 
     /// Takes more of the answer; gives the lines that are finished.
-    pub fn push(&mut self, text: &str) -> Vec<Line> {
+    pub fn push(&mut self, text: &str) -> Vec<StyledLine> {
         let mut lines = Vec::new();
         for piece in text.split_inclusive('\n') {
             self.partial.push_str(piece);
@@ -64,7 +64,7 @@ impl Markdown {
     }
 
     /// The end of the answer: what is left.
-    pub fn finish(&mut self) -> Vec<Line> {
+    pub fn finish(&mut self) -> Vec<StyledLine> {
         let mut lines = Vec::new();
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {
@@ -77,17 +77,18 @@ impl Markdown {
     }
 
     /// What is not finished yet, as it looks so far.
-    pub fn unfinished(&self) -> Vec<Line> {
+    pub fn unfinished(&self) -> Vec<StyledLine> {
         let text = printable(&self.partial).replace('\t', "    ");
-        let line = (!text.is_empty())
-            .then(|| if self.plain || self.fence.is_some() { Line::new(PLAIN, text) } else { styled(&text) });
+        let line = (!text.is_empty()).then(|| {
+            if self.plain || self.fence.is_some() { StyledLine::new(PLAIN, text) } else { styled(&text) }
+        });
         self.held.iter().map(|held| styled(held)).chain(line).collect()
     }
 
-    fn line(&mut self, line: &str, lines: &mut Vec<Line>) {
+    fn line(&mut self, line: &str, lines: &mut Vec<StyledLine>) {
         let text = printable(line).replace('\t', "    ");
         if self.plain {
-            lines.push(Line::new(PLAIN, text));
+            lines.push(StyledLine::new(PLAIN, text));
             return;
         }
         if let Some(fence) = self.fence {
@@ -105,7 +106,7 @@ impl Markdown {
             }
             if underlines(&text) {
                 self.last = Last::Text;
-                lines.push(inline(Line::default(), held.trim(), TITLE));
+                lines.push(inline(StyledLine::default(), held.trim(), TITLE));
                 return;
             }
             lines.push(styled(&held));
@@ -141,7 +142,7 @@ impl Markdown {
             return;
         }
         if indent >= 4 && self.last == Last::Blank && !text.trim().is_empty() {
-            lines.push(Line::new(PLAIN, "  ").and(CYAN, text).hanging(2));
+            lines.push(StyledLine::new(PLAIN, "  ").and(CYAN, text).hanging(2));
             return;
         }
         self.last = match text.trim() {
@@ -159,7 +160,7 @@ impl Markdown {
     }
 
     /// The block of code that a line begins, if it does; shows what else stands there.
-    fn opens(&mut self, text: &str, lines: &mut Vec<Line>) -> Option<Fence> {
+    fn opens(&mut self, text: &str, lines: &mut Vec<StyledLine>) -> Option<Fence> {
         let inside = quote(text).unwrap_or(text);
         // It may be the first thing of an item.
         let item = marker(inside).map_or(0, |(start, _)| start);
@@ -172,12 +173,12 @@ impl Markdown {
         }
         let about = about.trim();
         if !about.is_empty() {
-            lines.push(Line::new(DIM, format!("  {about}")));
+            lines.push(StyledLine::new(DIM, format!("  {about}")));
         }
         Some(Fence { sign, count, indent: inside.len() - body.len(), quoted: inside.len() < text.len() })
     }
 
-    fn code(&mut self, fence: Fence, text: &str, lines: &mut Vec<Line>) {
+    fn code(&mut self, fence: Fence, text: &str, lines: &mut Vec<StyledLine>) {
         let body = text.trim_start();
         let rest = body.trim_start_matches(fence.sign);
         let moved_in = text.len() - body.len() >= fence.indent + 4;
@@ -185,14 +186,14 @@ impl Markdown {
             self.fence = None;
             return;
         }
-        lines.push(Line::new(PLAIN, "  ").and(CYAN, text).hanging(2));
+        lines.push(StyledLine::new(PLAIN, "  ").and(CYAN, text).hanging(2));
     }
 
-    /// The rows of a table, in columns of one width; where there is no room, cells take several rows. One row
-    /// is none.
-    fn end_table(&mut self) -> Vec<Line> {
+    /// The rows of a table, in columns of one width; where there is no room, cells take several rows. A
+    /// single row is not a table.
+    fn end_table(&mut self) -> Vec<StyledLine> {
         let rows = std::mem::take(&mut self.table);
-        let bar = || if self.quoted { Line::new(DIM, "│ ") } else { Line::default() };
+        let bar = || if self.quoted { StyledLine::new(DIM, "│ ") } else { StyledLine::default() };
         if let [line] = rows.as_slice() {
             self.last = Last::Text;
             return vec![if self.quoted { styled(&format!("> {line}")) } else { styled(line) }];
@@ -201,8 +202,9 @@ impl Markdown {
             self.last = Last::Blank;
         }
         let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
-        let styled =
-            |number: usize, cell: &str| inline(Line::default(), cell, if number == 0 { BOLD } else { PLAIN });
+        let styled = |number: usize, cell: &str| {
+            inline(StyledLine::default(), cell, if number == 0 { BOLD } else { PLAIN })
+        };
         let count = rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |at: usize| {
             let cells =
@@ -211,8 +213,8 @@ impl Markdown {
         };
         let columns = self.columns.map(|columns| columns.saturating_sub(bar().width()));
         let widths = fitting((0..count).map(widest).collect(), columns);
-        let sides: Vec<Side> =
-            (0..count).map(|at| Side::of(rows.get(1).and_then(|row| row.get(at)))).collect();
+        let sides: Vec<Alignment> =
+            (0..count).map(|at| Alignment::of(rows.get(1).and_then(|row| row.get(at)))).collect();
         let mut lines = Vec::new();
         for (number, row) in rows.iter().enumerate() {
             if number == 1 {
@@ -220,7 +222,7 @@ impl Markdown {
                 lines.push(bar().and(DIM, bars.join("  ")));
                 continue;
             }
-            let cells: Vec<Vec<Line>> = row
+            let cells: Vec<Vec<StyledLine>> = row
                 .iter()
                 .zip(&widths)
                 .map(|(cell, wide)| styled(number, cell).wrap((*wide).max(2)))
@@ -231,9 +233,9 @@ impl Markdown {
                     let part = cell.get(place).cloned().unwrap_or_default();
                     let free = wide.saturating_sub(part.width());
                     let before = match side {
-                        Side::Left => 0,
-                        Side::Middle => free / 2,
-                        Side::Right => free,
+                        Alignment::Left => 0,
+                        Alignment::Middle => free / 2,
+                        Alignment::Right => free,
                     };
                     line = line.and(PLAIN, " ".repeat(room + before));
                     room = free - before + 2;
@@ -248,19 +250,19 @@ impl Markdown {
 
 /// Where the cells of a column stand.
 #[derive(Clone, Copy)]
-enum Side {
+enum Alignment {
     Left,
     Middle,
     Right,
 }
 
-impl Side {
+impl Alignment {
     /// What the colons of a rule say.
     fn of(rule: Option<&String>) -> Self {
         match rule.map(|rule| (rule.starts_with(':'), rule.ends_with(':'))) {
-            Some((true, true)) => Side::Middle,
-            Some((false, true)) => Side::Right,
-            _ => Side::Left,
+            Some((true, true)) => Alignment::Middle,
+            Some((false, true)) => Alignment::Right,
+            _ => Alignment::Left,
         }
     }
 }
@@ -352,7 +354,7 @@ fn title(text: &str) -> Option<&str> {
     let body = text.trim_start();
     let hashes = body.chars().take_while(|c| *c == '#').count();
     let title = body.get(hashes..).filter(|_| (1..=6).contains(&hashes))?.strip_prefix(' ')?.trim();
-    // Signs at the end are no part of it when a blank is before them.
+    // Trailing `#` signs belong to the title unless a space stands before them.
     let bare = title.trim_end_matches('#');
     Some(if bare.is_empty() || bare.ends_with(' ') { bare.trim_end() } else { title })
 }
@@ -363,8 +365,8 @@ fn is_rule(text: &str) -> bool {
 }
 
 /// One line outside of code and tables.
-fn styled(text: &str) -> Line {
-    let (mut text, mut line, mut base) = (text, Line::default(), PLAIN);
+fn styled(text: &str) -> StyledLine {
+    let (mut text, mut line, mut base) = (text, StyledLine::default(), PLAIN);
     for _ in 0..QUOTES {
         let Some(inside) = quote(text) else { break };
         (text, line) = (inside, line.and(DIM, "│ "));
@@ -393,7 +395,7 @@ mod tests {
     fn shown(text: &str) -> String {
         let mut markdown = Markdown::default();
         // Character by character, as a slow model would.
-        let mut lines: Vec<Line> = text.chars().flat_map(|c| markdown.push(&c.to_string())).collect();
+        let mut lines: Vec<StyledLine> = text.chars().flat_map(|c| markdown.push(&c.to_string())).collect();
         lines.extend(markdown.finish());
         lines.iter().map(|line| line.ansi(true).replace('\x1b', "^") + "\n").collect()
     }
@@ -427,7 +429,7 @@ mod tests {
 
     fn texts(text: &str) -> Vec<String> {
         let mut markdown = Markdown::default();
-        let mut lines: Vec<Line> = text.chars().flat_map(|c| markdown.push(&c.to_string())).collect();
+        let mut lines: Vec<StyledLine> = text.chars().flat_map(|c| markdown.push(&c.to_string())).collect();
         lines.extend(markdown.finish());
         lines.iter().map(|line| line.text().trim_end().to_owned()).collect()
     }
@@ -496,7 +498,7 @@ mod tests {
         }
         let mut markdown = Markdown::default();
         assert!(markdown.push("Title\n--").is_empty());
-        let waits: Vec<String> = markdown.unfinished().iter().map(Line::text).collect();
+        let waits: Vec<String> = markdown.unfinished().iter().map(StyledLine::text).collect();
         assert_eq!(waits, ["Title", "--"]);
     }
 

@@ -4,7 +4,6 @@
 //! works.
 
 mod approval;
-mod asked;
 mod blocks;
 mod calls;
 mod changes;
@@ -18,11 +17,12 @@ mod input;
 mod markdown;
 mod person;
 mod picture;
+mod picture_support;
 mod screen;
 mod session;
 mod sixel;
+mod slash_commands;
 mod ui;
-mod words;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -43,16 +43,16 @@ use crate::opening::{FileChoice, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 use crate::{commands, demo, files, models, runs, trust};
 
-use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
+use crate::lines::{BOLD, DIM, PLAIN, RED, StyledLine};
 use changes::Files;
 use input::Inputs;
 use person::ChatPerson;
-use session::Session;
+use session::SavedChat;
+use slash_commands::{ChatCommand, WORDS};
 use ui::{News, Ui, Wish};
-use words::{Command, WORDS};
 
 /// How much that happens beside the conversation may wait to be shown.
 const MOST_TOLD: usize = 64;
@@ -198,7 +198,7 @@ fn telling(builder: RunBuilder, sender: mpsc::UnboundedSender<News>) -> RunBuild
 }
 
 /// The session to go on with, and the file of tools.
-fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<FileChoice>)> {
+fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<SavedChat>, Option<FileChoice>)> {
     if !what.resume {
         return Ok((None, models::file_for(console, what.model.as_deref(), what.file.clone())?));
     }
@@ -215,7 +215,7 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session
             .hint("a chat that is left with /exit writes one; /save NAME writes another")
             .into());
     }
-    let session = Session::load(path)?;
+    let session = SavedChat::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
     let file = match (own, &session.script_name) {
         (Some(file), _) => Some(FileChoice::named(file)),
@@ -254,7 +254,7 @@ impl ChatApp {
         self.ui.known = self.ui.known.min(answers);
     }
 
-    fn take_up(&mut self, session: Session) {
+    fn take_up(&mut self, session: SavedChat) {
         let count = session.messages.iter().filter(|message| matches!(message, Message::User { .. })).count();
         self.ui.known =
             session.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
@@ -313,7 +313,7 @@ impl ChatApp {
                 continue;
             }
             if line.starts_with('/') {
-                match words::parse(&line) {
+                match slash_commands::parse(&line) {
                     Ok((command, rest)) => match self.command(command, rest) {
                         Ok(ControlFlow::Break(())) => return Ok(()),
                         Ok(ControlFlow::Continue(text)) => prefill = text,
@@ -363,7 +363,8 @@ impl ChatApp {
         let mut stopped = false;
         let outcome = loop {
             tokio::select! {
-                // What was typed before a question came is no answer to it, so input goes before news.
+                // Input typed before a question appeared does not answer it, so input is handled before
+                // events.
                 biased;
                 outcome = &mut work => break outcome,
                 input = inputs.meanwhile(ui.is_asking()), if !stopped => match ui.key(input) {
@@ -413,27 +414,27 @@ impl ChatApp {
     }
 
     /// Carries out a command; what it gives is put into the editor. It may end the chat.
-    fn command(&mut self, command: Command, rest: &str) -> anyhow::Result<ControlFlow<(), String>> {
+    fn command(&mut self, command: ChatCommand, rest: &str) -> anyhow::Result<ControlFlow<(), String>> {
         match command {
-            Command::Help => self.help(),
-            Command::Rewind => return self.rewind(rest).map(ControlFlow::Continue),
-            Command::Model => self.change_model(rest)?,
-            Command::Display => {
+            ChatCommand::Help => self.help(),
+            ChatCommand::Rewind => return self.rewind(rest).map(ControlFlow::Continue),
+            ChatCommand::Model => self.change_model(rest)?,
+            ChatCommand::Display => {
                 let text = self.ui.display.command(rest);
                 text.lines().for_each(|line| self.ui.say(PLAIN, line));
             }
-            Command::Cost => {
+            ChatCommand::Cost => {
                 let text = self.ui.spending.account();
                 text.lines().for_each(|line| self.ui.say(PLAIN, line));
             }
-            Command::Export => {
+            ChatCommand::Export => {
                 let path = self.named(rest, ".md")?;
                 let text = session::markdown(self.conversation.messages());
                 if self.exported.contains(&path) {
-                    saved::replace(&path, text.as_bytes(), Readers::AsUsual)?;
+                    write_file::replace(&path, text.as_bytes(), FileAccess::Inherit)?;
                 } else {
-                    saved::create(&path, text.as_bytes(), Readers::AsUsual).map_err(|error| {
-                        if !saved::is_there(&error) {
+                    write_file::create(&path, text.as_bytes(), FileAccess::Inherit).map_err(|error| {
+                        if !write_file::already_exists(&error) {
                             return error;
                         }
                         let problem =
@@ -444,11 +445,11 @@ impl ChatApp {
                 }
                 self.ui.say(DIM, format!("wrote {}", path.display()));
             }
-            Command::Clear => {
+            ChatCommand::Clear => {
                 self.begin();
                 self.ui.say(DIM, "a new conversation");
             }
-            Command::Save => {
+            ChatCommand::Save => {
                 let path = self.named(rest, session::ENDING)?;
                 self.session().save(&path)?;
                 let name = trust::quoted(&path.to_string_lossy());
@@ -461,7 +462,7 @@ impl ChatApp {
                 };
                 self.ui.say(DIM, printable(&format!("wrote {}; {goes_on}", path.display())));
             }
-            Command::Exit => return Ok(ControlFlow::Break(())),
+            ChatCommand::Exit => return Ok(ControlFlow::Break(())),
         }
         Ok(ControlFlow::Continue(String::new()))
     }
@@ -473,8 +474,8 @@ impl ChatApp {
         for word in WORDS {
             let names: Vec<String> = word.names.iter().map(|name| format!("/{name}")).collect();
             let left = format!("{} {}", names.join(" "), word.takes);
-            let does = if word.command == Command::Exit { leaves } else { word.does };
-            self.ui.line(Line::new(BOLD, format!("{left:<30} ")).and(PLAIN, does).hanging(31));
+            let does = if word.command == ChatCommand::Exit { leaves } else { word.does };
+            self.ui.line(StyledLine::new(BOLD, format!("{left:<30} ")).and(PLAIN, does).hanging(31));
         }
         for (keys, does) in [
             ("Alt+Enter, Ctrl+J", "a new line; Enter sends"),
@@ -483,7 +484,7 @@ impl ChatApp {
             ("Ctrl-C", "stops the answer, or clears the line"),
             ("Ctrl-D", leaves),
         ] {
-            self.ui.line(Line::new(DIM, format!("{keys:<30} ")).and(DIM, does).hanging(31));
+            self.ui.line(StyledLine::new(DIM, format!("{keys:<30} ")).and(DIM, does).hanging(31));
         }
     }
 
@@ -528,10 +529,10 @@ impl ChatApp {
         Ok(if self.demo { self.folder.join(name) } else { PathBuf::from(name) })
     }
 
-    fn session(&self) -> Session {
+    fn session(&self) -> SavedChat {
         // The demo makes its file anew each time, in a folder of its own.
         let script_name = self.script_name.clone().filter(|_| !self.demo);
-        Session { script_name, messages: self.conversation.messages().to_vec() }
+        SavedChat { script_name, messages: self.conversation.messages().to_vec() }
     }
 
     /// Keeps the session, says what was spent, and ends the run.

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use toolwright::Media;
 
 use super::sixel;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// A way to send pictures to a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,9 +178,9 @@ pub fn save(media: &Media, name: &str) -> anyhow::Result<PathBuf> {
     let bytes = media.bytes()?;
     for number in 1..10_000 {
         let path = folder.join(format!("{name}-{number}.{ending}"));
-        match saved::create(&path, &bytes, Readers::Owner) {
+        match write_file::create(&path, &bytes, FileAccess::Owner) {
             Ok(()) => return Ok(path),
-            Err(error) if saved::is_there(&error) => {}
+            Err(error) if write_file::already_exists(&error) => {}
             Err(error) => return Err(error),
         }
     }

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use crate::console::Console;
-use crate::lines::{Line, Style, wrapped};
+use crate::lines::{Style, StyledLine, wrapped};
 
 /// Where a conversation is shown.
 pub struct Screen {
@@ -47,7 +47,7 @@ impl Screen {
     }
 
     /// Prints finished lines above the live rows, which are gone until they are drawn again.
-    pub fn commit(&mut self, lines: &[Line]) {
+    pub fn commit(&mut self, lines: &[StyledLine]) {
         if lines.is_empty() {
             return;
         }
@@ -67,14 +67,14 @@ impl Screen {
     pub fn commit_whole(&mut self, style: Style, text: &str) {
         let mut out = self.erased();
         for row in wrapped(text, self.width, 0).lines() {
-            out.push_str(Line::new(style, row).ansi(self.colours).trim_end());
+            out.push_str(StyledLine::new(style, row).ansi(self.colours).trim_end());
             out.push_str(self.end_of_line());
         }
         self.write(&out);
     }
 
     /// Draws the live rows; the cursor is put into one of them, or hidden.
-    pub fn live(&mut self, lines: &[Line], cursor: Option<(usize, usize)>) {
+    pub fn live(&mut self, lines: &[StyledLine], cursor: Option<(usize, usize)>) {
         if !self.terminal {
             return;
         }
@@ -84,7 +84,7 @@ impl Screen {
         let most = self.height - 1;
         let last = lines.len().saturating_sub(most);
         let skip = cursor.map_or(last, |(row, _)| row.saturating_sub(most / 2).min(last));
-        let rows: Vec<&Line> = lines.iter().skip(skip).take(most).collect();
+        let rows: Vec<&StyledLine> = lines.iter().skip(skip).take(most).collect();
         for (number, row) in rows.iter().enumerate() {
             if number > 0 {
                 out.push_str("\r\n");
@@ -145,7 +145,7 @@ impl Screen {
         self.write(text);
     }
 
-    /// Sends bytes that are no text, such as a picture.
+    /// Sends bytes that are not text, such as a picture.
     pub fn raw(&mut self, bytes: &str) {
         let out = self.erased() + bytes + self.end_of_line();
         self.write(&out);

@@ -10,7 +10,7 @@ use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolC
 
 use super::blocks::{self, Blocks};
 use crate::report::Usage;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// The session of the last chat in a folder.
 pub const LAST: &str = ".last.chat.yaml";
@@ -22,14 +22,14 @@ pub const ENDING: &str = ".chat.yaml";
 const MOST: u64 = 64 << 20;
 
 /// A conversation and the file of tools it used.
-pub struct Session {
+pub struct SavedChat {
     pub script_name: Option<String>,
     pub messages: Vec<Message>,
 }
 
-impl Session {
+impl SavedChat {
     /// Reads a session.
-    pub fn load(path: &Path) -> anyhow::Result<Session> {
+    pub fn load(path: &Path) -> anyhow::Result<SavedChat> {
         let shown = path.display();
         let found =
             std::fs::metadata(path).map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?;
@@ -60,7 +60,7 @@ impl Session {
             messages.extend(message);
         }
         let script_name = value.get("script_name").and_then(Value::as_str).map(str::to_owned);
-        Ok(Session { script_name, messages })
+        Ok(SavedChat { script_name, messages })
     }
 
     /// Writes a session, for its owner only; it may hold what tools read.
@@ -68,7 +68,7 @@ impl Session {
         let messages: Vec<Value> = self.messages.iter().filter_map(written).collect();
         let value = json!({"script_name": self.script_name, "messages": messages});
         let text = serde_saphyr::to_string(&value).context("the session cannot be written as YAML")?;
-        saved::replace(path, text.as_bytes(), Readers::Owner)
+        write_file::replace(path, text.as_bytes(), FileAccess::Owner)
     }
 }
 
@@ -112,7 +112,7 @@ fn read(entry: &Value) -> anyhow::Result<Option<Message>> {
         }
         // The instructions come from the file of tools, each time anew.
         "system" => return Ok(None),
-        other => anyhow::bail!("`{other}` is no type of message; there are human, ai, tool and system"),
+        other => anyhow::bail!("unknown message type `{other}`; the types are human, ai, tool and system"),
     }))
 }
 
@@ -229,11 +229,11 @@ messages:
 - {type: ai, content: Found., tool_calls: []}
 ";
         std::fs::write(&path, theirs)?;
-        let session = Session::load(&path)?;
+        let session = SavedChat::load(&path)?;
         assert_eq!((session.messages.len(), session.script_name.as_deref()), (4, Some("find.yaml")));
         assert_eq!(session.messages.get(1).map(Message::text).as_deref(), Some("Looking"));
         session.save(&path)?;
-        assert_eq!(Session::load(&path)?.messages, session.messages);
+        assert_eq!(SavedChat::load(&path)?.messages, session.messages);
         insta::assert_snapshot!(markdown(&session.messages));
         Ok(())
     }
@@ -283,14 +283,14 @@ messages:
             said.iter().map(|text| format!("- content: {text}\n  type: human\n")).collect();
         let call = "- content: ''\n  type: ai\n  tool_calls:\n  - name: lucky\n    args:\n      person: 8123e45\n    id: t1\n";
         std::fs::write(&path, format!("script_name: s.yaml\nmessages:\n{messages}{call}"))?;
-        let session = Session::load(&path)?;
+        let session = SavedChat::load(&path)?;
         let want = said.map(|text| text.trim_matches('\'').replace("    ", ""));
         let read: Vec<String> = session.messages.iter().map(Message::text).collect();
         assert_eq!(read, [&want[..], &[String::new()]].concat());
         let Some(Message::Assistant(answer)) = session.messages.last() else { anyhow::bail!("no call") };
         assert_eq!(answer.tool_calls, [ToolCall::new("t1", "lucky", json!({"person": "8123e45"}))]);
         session.save(&path)?;
-        assert_eq!(Session::load(&path)?.messages, session.messages);
+        assert_eq!(SavedChat::load(&path)?.messages, session.messages);
         Ok(())
     }
 
@@ -309,8 +309,8 @@ messages:
             fail_fast: vec!["a".to_owned()],
             confidential: false,
         })];
-        Session { script_name: None, messages: messages.clone() }.save(&path)?;
-        assert_eq!(Session::load(&path)?.messages, messages);
+        SavedChat { script_name: None, messages: messages.clone() }.save(&path)?;
+        assert_eq!(SavedChat::load(&path)?.messages, messages);
         Ok(())
     }
 
@@ -321,11 +321,11 @@ messages:
         for (text, reason) in [
             ("messages: 1", "no list of `messages`"),
             ("messages: [{content: x}]", "message 1"),
-            ("messages: [{type: robot, content: x}]", "`robot` is no type of message"),
+            ("messages: [{type: robot, content: x}]", "unknown message type `robot`"),
             ("{", "is not a session"),
         ] {
             std::fs::write(&path, text)?;
-            let error = Session::load(&path).err().map(|error| error.to_string()).unwrap_or_default();
+            let error = SavedChat::load(&path).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(reason), "{error}");
         }
         Ok(())

@@ -10,20 +10,20 @@ use tokio::sync::mpsc;
 use toolwright::text::clip;
 use toolwright::{Content, Decision, EventKind, Message, Notice, ToolCall, ToolResult};
 
-use self::asking::Asking;
+use self::asking::PromptOutcome;
 use super::approval::Question;
-use super::calls::{self, Calls};
+use super::calls::{self, CallTree};
 use super::display::Display;
 use super::editor::{Done, Editor};
 use super::form::FormEditor;
 use super::history;
-use super::input::{Input, Inputs};
+use super::input::{InputEvent, Inputs};
 use super::markdown::Markdown;
 use super::picture::{self, Protocol};
 use super::screen::Screen;
-use super::words;
+use super::slash_commands;
 use crate::console::Console;
-use crate::lines::{BOLD, DIM, Line, PLAIN, Style, YELLOW, cut, width};
+use crate::lines::{BOLD, DIM, PLAIN, Style, StyledLine, YELLOW, cut, width};
 use crate::prompt::printable;
 use crate::report::counted;
 use crate::spending::Spending;
@@ -70,11 +70,11 @@ pub struct Ui {
     heard: bool,
     /// Answers of an earlier session, which are put on record but not shown again.
     pub known: usize,
-    calls: Calls,
+    calls: CallTree,
     since: Option<Instant>,
     questions: VecDeque<Question>,
     forms: VecDeque<FormEditor>,
-    asking: Asking,
+    asking: PromptOutcome,
     /// Calls that are approved for the rest of the session.
     always: HashSet<String>,
     /// True when a picture could not be saved.
@@ -102,11 +102,11 @@ impl Ui {
             reasons: false,
             heard: false,
             known: 0,
-            calls: Calls::default(),
+            calls: CallTree::default(),
             since: None,
             questions: VecDeque::new(),
             forms: VecDeque::new(),
-            asking: Asking::Choice,
+            asking: PromptOutcome::Choice,
             always: HashSet::new(),
             unsaved: false,
         }
@@ -120,12 +120,12 @@ impl Ui {
     // ---- between answers
 
     /// Something beside the conversation: with a pipe it goes to stderr.
-    pub fn line(&mut self, line: Line) {
+    pub fn line(&mut self, line: StyledLine) {
         if self.interactive { self.screen.commit(&[line]) } else { self.screen.console.say(line.text()) }
     }
 
     pub fn say(&mut self, style: Style, text: impl Into<String>) {
-        self.line(Line::new(style, text));
+        self.line(StyledLine::new(style, text));
     }
 
     /// Something that happened beside the conversation, above what is being written.
@@ -150,8 +150,8 @@ impl Ui {
         if self.interactive {
             let text = printable(text);
             let fits = width(&text) + width(help) <= self.screen.width;
-            let line = Line::new(DIM, text).and(DIM, if fits { help } else { "" });
-            self.screen.commit(&[Line::default(), line]);
+            let line = StyledLine::new(DIM, text).and(DIM, if fits { help } else { "" });
+            self.screen.commit(&[StyledLine::default(), line]);
         }
     }
 
@@ -171,7 +171,7 @@ impl Ui {
             return Some(self.take(text));
         }
         let folder = std::env::current_dir().unwrap_or_default();
-        let complete = |before: &str| words::complete(before, &folder, models);
+        let complete = |before: &str| slash_commands::complete(before, &folder, models);
         loop {
             if self.interactive {
                 let (rows, cursor) = self.editor.rows("> ", self.screen.width);
@@ -187,11 +187,11 @@ impl Ui {
                 }
             };
             match input {
-                Input::Line(line) => return Some(line),
-                Input::End | Input::Interrupt => return None,
-                Input::Resize(width, height) => self.screen.resize(width, height),
-                Input::Paste(text) => self.editor.paste(&text),
-                Input::Key(key) => match self.editor.key(key, &complete) {
+                InputEvent::Line(line) => return Some(line),
+                InputEvent::End | InputEvent::Interrupt => return None,
+                InputEvent::Resize(width, height) => self.screen.resize(width, height),
+                InputEvent::Paste(text) => self.editor.paste(&text),
+                InputEvent::Key(key) => match self.editor.key(key, &complete) {
                     Done::No => {}
                     Done::Redraw => self.screen.clear(),
                     Done::Suspend => self.suspend(inputs).await,
@@ -277,7 +277,7 @@ impl Ui {
         // Questions of calls that are gone need no answer.
         self.questions.clear();
         self.forms.clear();
-        self.asking = Asking::Choice;
+        self.asking = PromptOutcome::Choice;
         self.typing_on = false;
         self.screen.clear_live();
     }
@@ -295,7 +295,7 @@ impl Ui {
             News::Reasoning(text) if self.display.show_reasoning => {
                 let mut lines = Vec::new();
                 if !std::mem::replace(&mut self.reasons, true) {
-                    lines.push(Line::new(DIM, "Reasoning:"));
+                    lines.push(StyledLine::new(DIM, "Reasoning:"));
                 }
                 lines.extend(self.reasoning.push(&text).iter().map(dimmed));
                 self.screen.commit(&lines);
@@ -393,7 +393,7 @@ impl Ui {
 
     fn end_reasoning(&mut self) {
         if std::mem::take(&mut self.reasons) {
-            let lines: Vec<Line> = self.reasoning.finish().iter().map(dimmed).collect();
+            let lines: Vec<StyledLine> = self.reasoning.finish().iter().map(dimmed).collect();
             self.screen.commit(&lines);
         }
     }
@@ -414,7 +414,8 @@ impl Ui {
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
         let frame = usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % SPINNER.len();
         let spinner = SPINNER.get(frame).copied().unwrap_or('*');
-        let mut rows: Vec<Line> = self.answer.unfinished().iter().flat_map(|line| line.wrap(width)).collect();
+        let mut rows: Vec<StyledLine> =
+            self.answer.unfinished().iter().flat_map(|line| line.wrap(width)).collect();
         if self.reasons {
             rows.extend(self.reasoning.unfinished().iter().flat_map(|line| dimmed(line).wrap(width)));
         }
@@ -423,15 +424,15 @@ impl Ui {
         let mut cursor = cursor.map(|(row, column)| (rows.len() + row, column));
         rows.extend(asking);
         if rows.is_empty() {
-            rows.push(Line::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
+            rows.push(StyledLine::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
         }
         for text in &self.waiting {
             let first = printable(text.lines().next().unwrap_or_default());
-            rows.push(Line::new(DIM, cut(&format!("> {first} (waits)"), width)));
+            rows.push(StyledLine::new(DIM, cut(&format!("> {first} (waits)"), width)));
         }
         if self.typing_on {
             let keys = "Enter or Esc ends what you are typing; then the question can be answered";
-            rows.extend(Line::new(YELLOW, keys).wrap(width));
+            rows.extend(StyledLine::new(YELLOW, keys).wrap(width));
         }
         if !self.editor.is_empty() {
             let (typed, (row, column)) = self.editor.rows("> ", width);
@@ -444,14 +445,14 @@ impl Ui {
     }
 
     /// Takes input while the model works.
-    pub fn key(&mut self, input: Input) -> Wish {
+    pub fn key(&mut self, input: InputEvent) -> Wish {
         match input {
-            Input::Resize(width, height) => {
+            InputEvent::Resize(width, height) => {
                 self.screen.resize(width, height);
                 self.answer.columns = Some(self.screen.width);
             }
-            Input::Interrupt | Input::End => return Wish::Stop,
-            Input::Key(key) => {
+            InputEvent::Interrupt | InputEvent::End => return Wish::Stop,
+            InputEvent::Key(key) => {
                 let is = |c| key.code == KeyCode::Char(c) && key.modifiers.contains(KeyModifiers::CONTROL);
                 if is('z') {
                     return Wish::Suspend;
@@ -463,21 +464,21 @@ impl Ui {
                     self.type_ahead(key);
                 } else if self.questions.is_empty() {
                     self.form_key(key);
-                } else if is('c') && matches!(self.asking, Asking::Choice) {
+                } else if is('c') && matches!(self.asking, PromptOutcome::Choice) {
                     return Wish::Stop;
                 } else {
                     self.question_key(key);
                 }
             }
-            Input::Paste(text) if self.typing_on || !self.is_asking() => self.editor.paste(&text),
-            Input::Paste(text) => match &mut self.asking {
-                Asking::Editing(editor, _) | Asking::Reason(editor) => editor.paste(&text),
-                // A text is no choice; it is for the next input.
-                Asking::Choice if !self.questions.is_empty() => self.editor.paste(&text),
-                Asking::Choice => self.forms.iter_mut().take(1).for_each(|form| form.paste(&text)),
+            InputEvent::Paste(text) if self.typing_on || !self.is_asking() => self.editor.paste(&text),
+            InputEvent::Paste(text) => match &mut self.asking {
+                PromptOutcome::Editing(editor, _) | PromptOutcome::Reason(editor) => editor.paste(&text),
+                // Text does not choose an option; it is kept for the next input.
+                PromptOutcome::Choice if !self.questions.is_empty() => self.editor.paste(&text),
+                PromptOutcome::Choice => self.forms.iter_mut().take(1).for_each(|form| form.paste(&text)),
             },
-            Input::Line(line) if self.is_asking() => self.typed_answer(&line),
-            Input::Line(line) => self.waiting.push_back(line),
+            InputEvent::Line(line) if self.is_asking() => self.typed_answer(&line),
+            InputEvent::Line(line) => self.waiting.push_back(line),
         }
         self.draw();
         Wish::Nothing
@@ -499,20 +500,20 @@ impl Ui {
 }
 
 /// An input as it stands in the scrollback.
-fn typed(text: &str) -> Vec<Line> {
+fn typed(text: &str) -> Vec<StyledLine> {
     const MOST: usize = 20;
     let lines = text.lines().take(MOST).enumerate().map(|(number, line)| {
         let mark = if number == 0 { "> " } else { "  " };
-        Line::new(DIM, mark).and(BOLD, printable(&clip(line, 2000))).hanging(2)
+        StyledLine::new(DIM, mark).and(BOLD, printable(&clip(line, 2000))).hanging(2)
     });
-    let mut lines: Vec<Line> = lines.collect();
+    let mut lines: Vec<StyledLine> = lines.collect();
     let more = text.lines().count().saturating_sub(MOST);
     if more > 0 {
-        lines.push(Line::new(DIM, format!("  … {}", counted(more as u64, "more line"))));
+        lines.push(StyledLine::new(DIM, format!("  … {}", counted(more as u64, "more line"))));
     }
     lines
 }
 
-fn dimmed(line: &Line) -> Line {
-    Line::new(Style { dim: true, italic: true, ..PLAIN }, line.text())
+fn dimmed(line: &StyledLine) -> StyledLine {
+    StyledLine::new(Style { dim: true, italic: true, ..PLAIN }, line.text())
 }

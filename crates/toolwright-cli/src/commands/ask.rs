@@ -17,7 +17,7 @@ use toolwright::{
 use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::commands::told_to_stop;
 use crate::console::Console;
-use crate::lines::{self, DIM, Flow, Line};
+use crate::lines::{self, DIM, StyledLine, WordWrapper};
 use crate::opening::{self, FileChoice};
 use crate::prompt::printable;
 use crate::report::Usage;
@@ -195,15 +195,15 @@ pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
 struct Screen {
     console: Console,
     /// The model's words on their way to a terminal.
-    words: Option<Mutex<Flow>>,
-    calls: Mutex<Calls>,
+    words: Option<Mutex<WordWrapper>>,
+    calls: Mutex<FinalCalls>,
     spending: Mutex<Spending>,
 }
 
 impl Screen {
     fn new(console: &Console) -> Self {
         let columns = if console.is_json() { None } else { lines::columns(&console.stdout()) };
-        let words = columns.map(|columns| Mutex::new(Flow::new(columns)));
+        let words = columns.map(|columns| Mutex::new(WordWrapper::new(columns)));
         Screen { console: console.clone(), words, calls: Mutex::default(), spending: Mutex::default() }
     }
 
@@ -238,7 +238,7 @@ impl Screen {
         }
         self.console.say(format_args!(
             "\n{}",
-            Line::new(DIM, spending.line()).ansi(lines::has_colours(self.console.stderr()))
+            StyledLine::new(DIM, spending.line()).ansi(lines::has_colours(self.console.stderr()))
         ));
         true
     }
@@ -270,14 +270,14 @@ fn says_something(message: &Message) -> bool {
 
 /// The calls of the last answer.
 #[derive(Default)]
-struct Calls {
+struct FinalCalls {
     /// Those under way, and the calls inside of them: how deep each is, and its tool.
     open: BTreeMap<u64, (usize, Arc<str>)>,
     /// Those that were not begun.
     asked: Vec<ToolCall>,
 }
 
-impl Calls {
+impl FinalCalls {
     /// Shows what happens; the words of the model are `heard` on their way.
     fn show(&mut self, console: &Console, event: &EventKind, heard: bool) {
         match event {

@@ -12,21 +12,21 @@ use toolwright::{
     CallNote, Content, Event, EventKind, Media, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
 };
 
-use crate::args::Call;
+use crate::args::CallArgs;
 use crate::commands::until_stopped;
 use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 use crate::{files, prompt, toolbox};
 
-pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
+pub async fn run(what: CallArgs, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let (built_in, own_name) = toolbox::for_call(&what.tool)?;
     let known = built_in.get(&own_name).is_some();
     let (mut opened, tools, name) = open(console, &what, (built_in, own_name)).await?;
-    let what = Call { tool: name, ..what };
+    let what = CallArgs { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
     if tools.get(&what.tool).is_none() && !known {
         opened.loaded().into_iter().for_each(|loaded| files::tell_of_chat(console, loaded));
@@ -44,7 +44,7 @@ pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
     if let Some(person) = console.person() {
         builder = builder.person(person);
     }
-    // The sandbox may pass on what the file calls a secret, whoever named the file.
+    // The file's secrets may reach the sandbox, also when the file was found and not named.
     let secrets = opened.session.secrets();
     let trail = Trail::default();
     let (heard, console_of_run) = (trail.clone(), console.clone());
@@ -82,7 +82,7 @@ pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
 /// The file in use, the tools to call among, and the name of the tool there.
 async fn open(
     console: &Console,
-    what: &Call,
+    what: &CallArgs,
     (built_in, own_name): (Toolset, String),
 ) -> anyhow::Result<(Opened, Toolset, String)> {
     let known = built_in.get(&own_name).is_some();
@@ -98,7 +98,7 @@ async fn open(
         opened.uses_tools = false;
         return Ok((opened, built_in, own_name));
     };
-    // Only what this tool needs is started, and a server that cannot be had may not be needed after all.
+    // Only what this tool needs is started: an unavailable server may not be needed.
     let opening = Opening {
         wanted: Wanted::tool(what.tool.as_str()),
         connect: Connect::WherePossible,
@@ -122,7 +122,7 @@ async fn open(
 }
 
 /// The set in which the called tool has the time-out of the command line.
-fn with_timeout(tools: Toolset, what: &Call) -> anyhow::Result<Toolset> {
+fn with_timeout(tools: Toolset, what: &CallArgs) -> anyhow::Result<Toolset> {
     let Some(timeout) = what.timeout else { return Ok(tools) };
     let changed = tools.iter().map(|entry| {
         let tool = ToolDef::of(entry.tool.clone());
@@ -255,7 +255,7 @@ fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
-    saved::create(path, bytes, Readers::AsUsual)
+    write_file::create(path, bytes, FileAccess::Inherit)
 }
 
 /// A name for a file of the result: the tool, the place in the result, an ending that fits the media type.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use toolwright::lang::Severity;
-use toolwright::{Misfit, Policy, Toolset};
+use toolwright::{DataError, Policy, Toolset};
 
 use crate::args::Check;
 use crate::console::Console;
@@ -26,7 +26,7 @@ pub async fn run(what: Check, console: &Console) -> anyhow::Result<()> {
 fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<()> {
     let json = console.is_json();
     let tools = toolbox::all()?;
-    let Rules { count, problems: in_rules, warnings } = Rules::read(policy, &tools)?;
+    let PolicyFindings { count, problems: in_rules, warnings } = PolicyFindings::read(policy, &tools)?;
     let mut problems: Vec<String> =
         toolbox::definitions(&tools).flat_map(|tool| demo::problems(&tool)).collect();
     problems.extend(in_rules);
@@ -49,7 +49,7 @@ fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<()
 
 /// What there is to say about a policy in a file of its own.
 #[derive(Default)]
-struct Rules {
+struct PolicyFindings {
     /// How many there are, when they can be read.
     count: Option<usize>,
     problems: Vec<String>,
@@ -57,21 +57,23 @@ struct Rules {
     warnings: Vec<String>,
 }
 
-impl Rules {
-    fn read(path: Option<&Path>, tools: &Toolset) -> anyhow::Result<Rules> {
-        let Some(path) = path else { return Ok(Rules::default()) };
+impl PolicyFindings {
+    fn read(path: Option<&Path>, tools: &Toolset) -> anyhow::Result<PolicyFindings> {
+        let Some(path) = path else { return Ok(PolicyFindings::default()) };
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
         let text = text.map_err(|error| Usage::new(format!("{error:#}")))?;
-        let told = |misfits: Vec<Misfit>| {
+        let told = |misfits: Vec<DataError>| {
             misfits.into_iter().map(|misfit| format!("{}: {misfit}", path.display())).collect::<Vec<_>>()
         };
         Ok(match Policy::from_yaml(&text) {
             Ok(policy) => {
                 let warnings = [policy.unknown_tools(tools), policy.unknown_parameters(tools)].concat();
                 let (count, warnings) = (Some(policy.rules().len()), told(warnings));
-                Rules { count, warnings, ..Rules::default() }
+                PolicyFindings { count, warnings, ..PolicyFindings::default() }
             }
-            Err(error) => Rules { problems: told(error.problems().to_vec()), ..Rules::default() },
+            Err(error) => {
+                PolicyFindings { problems: told(error.problems().to_vec()), ..PolicyFindings::default() }
+            }
         })
     }
 }
@@ -108,7 +110,7 @@ async fn check_file(
     };
     let problems = parsed.file.check_tools(&loaded);
     // A policy beside the file is one more place for mistakes.
-    let beside = Rules::read(policy, &with_built_in(loaded.tools())?)?;
+    let beside = PolicyFindings::read(policy, &with_built_in(loaded.tools())?)?;
     let warnings = parsed.file.check_policy(&loaded).len() + beside.warnings.len();
     let in_file = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let errors = in_file + beside.problems.len();

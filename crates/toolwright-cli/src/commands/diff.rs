@@ -10,7 +10,7 @@ use crate::console::Console;
 use crate::prompt::printable;
 use crate::report::counted;
 use crate::runs;
-use crate::runs::source::Source;
+use crate::runs::source::TranscriptSource;
 use crate::runs::story::{self, Story};
 
 /// What is different, for exit code 1.
@@ -28,14 +28,15 @@ impl std::error::Error for Differ {}
 
 pub fn run(what: &DiffRuns, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
-    let (a, b) = (Source::open(&runs::find(&what.a)?)?, Source::open(&runs::find(&what.b)?)?);
+    let (a, b) =
+        (TranscriptSource::open(&runs::find(&what.a)?)?, TranscriptSource::open(&runs::find(&what.b)?)?);
     let changes = story::compare(&Story::of(&a), &Story::of(&b));
-    let told = |source: &Source| summary(&source.path, &source.index);
+    let told = |source: &TranscriptSource| summary(&source.path, &source.index);
     if json {
         console.line(json!({"a": told(&a), "b": told(&b), "changes": changes}))?;
     } else {
         let mut out = console.stdout();
-        for (mark, Source { path, index }) in [("-", &a), ("+", &b)] {
+        for (mark, TranscriptSource { path, index }) in [("-", &a), ("+", &b)] {
             let took = took(index.duration_us());
             writeln!(
                 out,

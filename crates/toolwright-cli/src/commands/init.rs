@@ -9,7 +9,7 @@ use toolwright::lang::Source;
 use crate::args::Init;
 use crate::console::Console;
 use crate::prompt::printable;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 const STARTER: &str = include_str!("starter.yaml");
 
@@ -23,7 +23,7 @@ pub fn run(what: &Init, console: &Console) -> anyhow::Result<()> {
         );
     }
     let text = if asks { asked(console)? } else { STARTER.to_owned() };
-    saved::create(&what.file, text.as_bytes(), Readers::AsUsual)?;
+    write_file::create(&what.file, text.as_bytes(), FileAccess::Inherit)?;
     if json {
         return Ok(console.line(json!({"file": path.to_string()}))?);
     }

@@ -216,7 +216,7 @@ fn address(console: &Console, url: &str, target: &McpTarget) -> anyhow::Result<H
         address = address.legacy_sse();
     }
     // Where nobody can be sent to a page, the tokens there are have to do.
-    Ok(address.oauth(crate::tokens::options(console)))
+    Ok(address.oauth(crate::oauth_setup::options(console)))
 }
 
 async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
@@ -235,7 +235,7 @@ async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
         });
     }
     if target.sandboxed {
-        let none = || Usage::new("`--sandbox none` is no sandbox").hint("leave out --sandboxed");
+        let none = || Usage::new("`--sandboxed` contradicts `--sandbox none`").hint("remove --sandboxed");
         let mut command = ExecRequest::new(&target.command);
         command.cwd = target.cwd.as_ref().map(|folder| folder.display().to_string());
         let text = |(name, value): (&str, OsString)| (name.to_owned(), value.to_string_lossy().into_owned());

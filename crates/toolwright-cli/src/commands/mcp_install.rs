@@ -9,10 +9,10 @@ use crate::args::{McpClient, McpInstall};
 use crate::console::Console;
 use crate::json_text;
 use crate::report::Usage;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// How a client keeps its servers.
-struct Form {
+struct ConfigFormat {
     /// The file, in the user's home or in the project.
     path: PathBuf,
     /// The key the servers stand under.
@@ -50,7 +50,7 @@ pub fn run(what: McpInstall, console: &Console) -> anyhow::Result<()> {
     let place = settled(&form.path)?;
     let text = read(&place)?;
     let Some((text, known)) = json_text::put(&text, form.key, &what.name, &entry) else {
-        return Err(Usage::new(format!("`{}` in {} is no object", form.key, form.path.display())).into());
+        return Err(Usage::new(format!("`{}` in {} is not an object", form.key, form.path.display())).into());
     };
     write(&place, &text)?;
     if json {
@@ -61,39 +61,44 @@ pub fn run(what: McpInstall, console: &Console) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn form(client: McpClient, project: bool) -> anyhow::Result<Form> {
+fn form(client: McpClient, project: bool) -> anyhow::Result<ConfigFormat> {
     let home = std::env::home_dir().ok_or_else(|| Usage::new("there is no home folder"))?;
     let config = match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
         Some(folder) => PathBuf::from(folder),
         None if cfg!(target_os = "macos") => home.join("Library/Application Support"),
         None => home.join(".config"),
     };
-    let plain = |path: PathBuf| Form { path, key: "mcpServers", typed: false, url: "url" };
-    let only_user = |form: Form| match project {
+    let plain = |path: PathBuf| ConfigFormat { path, key: "mcpServers", typed: false, url: "url" };
+    let only_user = |form: ConfigFormat| match project {
         true => Err(Usage::new("this client keeps servers for the user only; leave out --project")),
         false => Ok(form),
     };
     Ok(match client {
         McpClient::ClaudeDesktop => only_user(plain(config.join("Claude/claude_desktop_config.json")))?,
-        McpClient::ClaudeCode if project => Form { typed: true, ..plain(".mcp.json".into()) },
-        McpClient::ClaudeCode => Form { typed: true, ..plain(home.join(".claude.json")) },
+        McpClient::ClaudeCode if project => ConfigFormat { typed: true, ..plain(".mcp.json".into()) },
+        McpClient::ClaudeCode => ConfigFormat { typed: true, ..plain(home.join(".claude.json")) },
         McpClient::Cursor if project => plain(".cursor/mcp.json".into()),
         McpClient::Cursor => plain(home.join(".cursor/mcp.json")),
         McpClient::Vscode if project => {
-            Form { key: "servers", typed: true, ..plain(".vscode/mcp.json".into()) }
+            ConfigFormat { key: "servers", typed: true, ..plain(".vscode/mcp.json".into()) }
         }
-        McpClient::Vscode => Form { key: "servers", typed: true, ..plain(config.join("Code/User/mcp.json")) },
-        McpClient::Windsurf => {
-            only_user(Form { url: "serverUrl", ..plain(home.join(".codeium/windsurf/mcp_config.json")) })?
+        McpClient::Vscode => {
+            ConfigFormat { key: "servers", typed: true, ..plain(config.join("Code/User/mcp.json")) }
         }
-        McpClient::GeminiCli if project => Form { url: "httpUrl", ..plain(".gemini/settings.json".into()) },
-        McpClient::GeminiCli => Form { url: "httpUrl", ..plain(home.join(".gemini/settings.json")) },
+        McpClient::Windsurf => only_user(ConfigFormat {
+            url: "serverUrl",
+            ..plain(home.join(".codeium/windsurf/mcp_config.json"))
+        })?,
+        McpClient::GeminiCli if project => {
+            ConfigFormat { url: "httpUrl", ..plain(".gemini/settings.json".into()) }
+        }
+        McpClient::GeminiCli => ConfigFormat { url: "httpUrl", ..plain(home.join(".gemini/settings.json")) },
         McpClient::Codex => only_user(plain(home.join(".codex/config.toml")))?,
     })
 }
 
 /// The entry of our server. The program is named by its full path: clients with windows have no shell's PATH.
-fn entry(form: &Form, what: &McpInstall) -> anyhow::Result<Value> {
+fn entry(form: &ConfigFormat, what: &McpInstall) -> anyhow::Result<Value> {
     let mut entry = Map::new();
     if let Some(url) = &what.url {
         if !(url.starts_with("https://") || url.starts_with("http://")) {
@@ -211,5 +216,5 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
             return Err(problem.hint("leave out --write, and add what is printed by hand").into());
         }
     }
-    saved::replace(path, text.as_bytes(), Readers::AsUsual)
+    write_file::replace(path, text.as_bytes(), FileAccess::Inherit)
 }

@@ -24,7 +24,7 @@ pub mod view;
 
 use toolwright::{Run, RunEnd};
 
-/// Waits for Ctrl-C, or for whoever manages services to ask for an end.
+/// Waits for Ctrl-C or for SIGTERM, which service managers send.
 pub async fn told_to_stop() -> &'static str {
     #[cfg(unix)]
     if let Ok(mut asked) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

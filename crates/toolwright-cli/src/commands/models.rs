@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use crate::args::Models;
+use crate::args::ModelArgs;
 use crate::console::Console;
 use crate::opening::ParsedFile;
 use crate::prompt::printable;
@@ -12,7 +12,7 @@ use crate::{files, models};
 
 /// A model, where it comes from, and whether it can be used.
 #[derive(Serialize)]
-struct Found {
+struct ListedModel {
     name: String,
     from: String,
     usable: bool,
@@ -20,7 +20,7 @@ struct Found {
     problem: Option<String>,
 }
 
-pub async fn run(what: Models, console: &Console) -> anyhow::Result<()> {
+pub async fn run(what: ModelArgs, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let file = files::choose(console, what.file.or(what.also_file));
     let named = ParsedFile::of(file.as_ref())?.models();
@@ -28,15 +28,15 @@ pub async fn run(what: Models, console: &Console) -> anyhow::Result<()> {
     for (name, config) in named.iter() {
         let problem = models::connect(console, config).err().map(|error| format!("{error:#}"));
         let from = format!("the file: {}", config.full_name());
-        found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });
+        found.push(ListedModel { name: name.clone(), from, usable: problem.is_none(), problem });
     }
     for (variable, name) in models::keys() {
-        found.push(Found { name, from: format!("{variable} is set"), usable: true, problem: None });
+        found.push(ListedModel { name, from: format!("{variable} is set"), usable: true, problem: None });
     }
     for local in models::locals() {
         let from = format!("{} at {}", local.what, local.address);
         for model in local.models() {
-            found.push(Found { name: model.model, from: from.clone(), usable: true, problem: None });
+            found.push(ListedModel { name: model.model, from: from.clone(), usable: true, problem: None });
         }
     }
     let answers = match named.contains_key("default") {

@@ -14,11 +14,11 @@ use toolwright::documents::{
 };
 use toolwright::{ErrorInfo, ErrorKind};
 
-use crate::args::Read;
+use crate::args::ReadArgs;
 use crate::console::Console;
 use crate::prompt::printable;
 use crate::report::{Failed, Usage};
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// Work that takes longer than this is reported on a terminal.
 const QUIET: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How often it is reported.
 const STEP: Duration = Duration::from_millis(200);
 
-pub fn run(what: &Read, console: &Console) -> anyhow::Result<()> {
+pub fn run(what: &ReadArgs, console: &Console) -> anyhow::Result<()> {
     let pages = what
         .pages
         .as_deref()
@@ -54,7 +54,7 @@ pub fn run(what: &Read, console: &Console) -> anyhow::Result<()> {
         processor: what.timeout + Duration::from_secs(2),
         ..WorkerLimits::default()
     };
-    let mut progress = Progress::new(console);
+    let mut progress = ReadingProgress::new(console);
     let outcome = read_in_worker(&file, &options, limits, &mut |page| progress.page(page));
     progress.clear();
     let (document, containment) = outcome.map_err(|error| failed(&what.file, &error))?;
@@ -95,7 +95,7 @@ pub fn run(what: &Read, console: &Console) -> anyhow::Result<()> {
     }
 }
 
-fn print(what: &Read, document: &Document, console: &Console) -> anyhow::Result<()> {
+fn print(what: &ReadArgs, document: &Document, console: &Console) -> anyhow::Result<()> {
     let text = if what.outline {
         render::outline(document)
     } else {
@@ -129,8 +129,8 @@ fn save(document: &Document, folder: &Path) -> anyhow::Result<HashMap<String, St
     for figure in document.figures.iter().filter(|figure| !figure.data.is_empty()) {
         let ending = figure.media_type.rsplit('/').next().unwrap_or("bin").replace("jpeg", "jpg");
         let path = folder.join(format!("{}.{ending}", figure.id));
-        match saved::create(&path, &figure.data, Readers::AsUsual) {
-            Err(error) if saved::is_there(&error) => {
+        match write_file::create(&path, &figure.data, FileAccess::Inherit) {
+            Err(error) if write_file::already_exists(&error) => {
                 let message = format!("cannot write `{}`: it is there already", path.display());
                 return Err(Usage::new(message).hint("name a new folder after --figures").into());
             }
@@ -166,15 +166,15 @@ fn failed(path: &Path, error: &DocumentError) -> anyhow::Error {
 }
 
 /// One line on a terminal that says how far the reading is.
-struct Progress<'c> {
+struct ReadingProgress<'c> {
     console: &'c Console,
     begun: Instant,
     shown: Option<Instant>,
 }
 
-impl<'c> Progress<'c> {
+impl<'c> ReadingProgress<'c> {
     fn new(console: &'c Console) -> Self {
-        Progress { console, begun: Instant::now(), shown: None }
+        ReadingProgress { console, begun: Instant::now(), shown: None }
     }
 
     fn page(&mut self, page: u32) {

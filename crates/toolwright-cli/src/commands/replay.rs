@@ -26,16 +26,16 @@ use crate::console::Console;
 use crate::opening::{FileChoice, Opening};
 use crate::prompt::printable;
 use crate::runs;
-use crate::runs::index::Kind;
+use crate::runs::index::TimelineKind;
 use crate::runs::recall::{Record, Recorded, Scene};
-use crate::runs::source::Source;
+use crate::runs::source::TranscriptSource;
 use crate::runs::story::{self, Story};
 use crate::{report, toolbox};
 
 pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let path = runs::find(&what.run)?;
-    let source = Source::open(&path)?;
+    let source = TranscriptSource::open(&path)?;
     let Today { tools, flows, absent, mut remarks } = today(console, &what, &source).await?;
     let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
@@ -62,7 +62,7 @@ pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
         run.finish(end)?;
     }
     drop(run);
-    let replayed = Source::open(&again)?;
+    let replayed = TranscriptSource::open(&again)?;
     let then = Story::played(record.source(), &record.answered());
     let changes = story::compare(&then, &Story::played(&replayed, &HashSet::new()));
     if let (Some(RunEnd::Limit { limit }), true) = (end, changes.is_empty()) {
@@ -86,7 +86,7 @@ struct Today {
     remarks: Vec<String>,
 }
 
-async fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<Today> {
+async fn today(console: &Console, what: &Replay, source: &TranscriptSource) -> anyhow::Result<Today> {
     let Some((labels, stamps)) = source.beginning().and_then(|event| match event {
         EventKind::RunStarted { labels, tools, .. } => Some((labels, tools)),
         _ => None,
@@ -167,7 +167,7 @@ fn tools_of(loaded: &Loaded, command: &str) -> anyhow::Result<Toolset> {
 }
 
 /// The command line of a `run`, as its file saw it: the inputs are those that were worked on.
-fn arguments(source: &Source, file: &Path, folder: Option<&String>) -> Value {
+fn arguments(source: &TranscriptSource, file: &Path, folder: Option<&String>) -> Value {
     let calls =
         source.index.items.iter().filter(|item| item.call.as_ref().is_some_and(|call| call.parent.is_none()));
     let inputs = calls.filter_map(|item| match source.event(item.at).ok()?.kind {
@@ -200,8 +200,8 @@ fn stand_in(name: &str) -> ToolDef {
 }
 
 /// How the record ends; nothing when it was cut off.
-fn recorded_end(source: &Source) -> anyhow::Result<Option<RunEnd>> {
-    let end = source.index.items.iter().rev().find(|item| item.kind == Kind::End);
+fn recorded_end(source: &TranscriptSource) -> anyhow::Result<Option<RunEnd>> {
+    let end = source.index.items.iter().rev().find(|item| item.kind == TimelineKind::End);
     Ok(match end.map(|item| source.event(item.at)).transpose()?.map(|event| event.kind) {
         Some(EventKind::RunFinished { end }) => Some(end),
         _ => None,

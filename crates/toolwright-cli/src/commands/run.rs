@@ -2,8 +2,10 @@
 
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+use toolwright_util::lock;
 
 use toolwright::lang::{Cli, CliResult, Wanted};
 use toolwright::session::{Caller, Sandboxing};
@@ -174,6 +176,6 @@ impl Hints {
     }
 
     fn lock(&self) -> MutexGuard<'_, Silent> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.silent)
     }
 }

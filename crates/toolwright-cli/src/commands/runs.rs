@@ -13,8 +13,8 @@ use crate::console::Console;
 use crate::lines;
 use crate::prompt::printable;
 use crate::report::counted;
-use crate::runs::index::{Index, Item, Kind, State};
-use crate::runs::source::{Source, Whole};
+use crate::runs::index::{Index, ItemState, TimelineItem, TimelineKind};
+use crate::runs::source::{TranscriptSource, Whole};
 use crate::runs::{self, story};
 
 pub fn run(what: &Runs, console: &Console) -> anyhow::Result<()> {
@@ -58,7 +58,7 @@ fn list(console: &Console, what: &Runs) -> anyhow::Result<()> {
         if shown >= most {
             break;
         }
-        let Ok(source) = Source::open(&path) else { continue };
+        let Ok(source) = TranscriptSource::open(&path) else { continue };
         if !wanted(what, &source)? {
             continue;
         }
@@ -75,7 +75,7 @@ fn list(console: &Console, what: &Runs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn wanted(what: &Runs, source: &Source) -> anyhow::Result<bool> {
+fn wanted(what: &Runs, source: &TranscriptSource) -> anyhow::Result<bool> {
     let index = &source.index;
     let command = what.command.as_ref();
     if command.is_some_and(|command| index.labels.get("command") != Some(command)) {
@@ -138,7 +138,7 @@ fn show(console: &Console, path: &Path, full: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let columns = lines::columns(&out);
-    let source = Source::open(path)?;
+    let source = TranscriptSource::open(path)?;
     let index = &source.index;
     let command = index.labels.get("command").map_or("run", String::as_str);
     let took = index.duration_us().map_or_else(String::new, |took| format!(", {}", span(took)));
@@ -177,11 +177,13 @@ fn show(console: &Console, path: &Path, full: bool) -> anyhow::Result<()> {
 
 /// The calls that a message asks for and that this run did not make: they were left to the caller, or a limit
 /// was in between.
-fn unmade(source: &Source, number: usize, whole: &Whole) -> Vec<ToolCall> {
+fn unmade(source: &TranscriptSource, number: usize, whole: &Whole) -> Vec<ToolCall> {
     let Some(Message::Assistant(answer)) = whole.message() else { return Vec::new() };
     let mut left = answer.tool_calls.clone();
     let after = source.index.items.iter().skip(number + 1);
-    let calls = after.take_while(|item| !matches!(item.kind, Kind::System | Kind::User | Kind::Assistant));
+    let calls = after.take_while(|item| {
+        !matches!(item.kind, TimelineKind::System | TimelineKind::User | TimelineKind::Assistant)
+    });
     for item in calls.filter(|item| item.call.as_ref().is_some_and(|call| call.depth == 0)) {
         if left.is_empty() {
             break;
@@ -211,7 +213,7 @@ fn facts(index: &Index) -> String {
 }
 
 /// One item as text.
-fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
+fn shown(index: &Index, item: &TimelineItem, whole: &Whole, full: bool) -> String {
     let most = |short: usize| if full { usize::MAX } else { short };
     if let Some(Message::Tool(result)) = whole.message() {
         let given = text::clip(result.to_text().trim_end(), most(500)).replace('\n', "\n      ");
@@ -219,8 +221,8 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
     }
     if let Some(message) = whole.message() {
         let who = match item.kind {
-            Kind::System => "system",
-            Kind::User => "user",
+            TimelineKind::System => "system",
+            TimelineKind::User => "user",
             _ => "assistant",
         };
         let reply = item.reply.and_then(|number| index.replies.get(number as usize));
@@ -241,8 +243,8 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
             let indent = "  ".repeat(usize::from(call.depth) + 1);
             let asked = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
             let took = match call.state_in(index.is_running()) {
-                State::Running => "still running".to_owned(),
-                State::Interrupted => "interrupted".to_owned(),
+                ItemState::Running => "still running".to_owned(),
+                ItemState::Interrupted => "interrupted".to_owned(),
                 _ => took(call.duration_us),
             };
             let mut out = format!("{indent}⏺ {}  {took}", text::clip(&call_text(&asked), most(200)));

@@ -39,7 +39,7 @@ pub async fn run(what: &SandboxCommand, console: &Console) -> anyhow::Result<()>
     }
     match &explanation.refused {
         None => Ok(()),
-        Some(why) => anyhow::bail!("this sandbox cannot be had here: {why}"),
+        Some(why) => anyhow::bail!("this sandbox is not available here: {why}"),
     }
 }
 

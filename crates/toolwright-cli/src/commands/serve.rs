@@ -14,13 +14,13 @@ use toolwright::mcp::{
 use toolwright::session::{Caller, Sandboxing};
 use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
 
-use crate::answers::Asked;
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
+use crate::server_questions::QuestionRoute;
 use crate::{commands, report, runs, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
@@ -33,8 +33,12 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     what.file = what.file.or(what.also_file.take());
     let choice = what.file.clone().map(FileChoice::named);
     let wanted = Wanted::tools(&what.tools).and_prompts();
-    let opening =
-        Opening { wanted, policy: what.policy.as_deref(), asked: Asked::Client, ..Opening::default() };
+    let opening = Opening {
+        wanted,
+        policy: what.policy.as_deref(),
+        asked: QuestionRoute::Client,
+        ..Opening::default()
+    };
     let mut opened = opening.open(console, ParsedFile::of(choice.as_ref())?).await?;
     let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();

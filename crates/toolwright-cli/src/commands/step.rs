@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 use serde_json::Value;
 use toolwright::prompted::{
-    Mode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
+    CallMode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
 };
 use toolwright::schema::{depth, flatten};
 use toolwright::{
@@ -15,14 +15,14 @@ use toolwright::{
     ToolCalls,
 };
 
-use crate::args::{Step, StepFormat};
+use crate::args::{StepArgs, StepFormat};
 use crate::commands::{ask, interruptible, until_stopped};
 use crate::console::Console;
 use crate::files;
 use crate::models;
 use crate::report::{self, Usage};
 use crate::runs::record::{About, record};
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// The most that is read from stdin.
 const MAX_INPUT: u64 = 256 * 1024 * 1024;
@@ -30,7 +30,7 @@ const MAX_INPUT: u64 = 256 * 1024 * 1024;
 /// How deep a state is nested in its file.
 const MAX_LEVELS: usize = 120;
 
-pub async fn run(what: Step, console: &Console) -> anyhow::Result<()> {
+pub async fn run(what: StepArgs, console: &Console) -> anyhow::Result<()> {
     let file = files::choose(console, what.using.file.clone());
     let given = messages(console)?;
     if given.is_empty() && what.state.is_none() {
@@ -73,7 +73,7 @@ pub async fn run(what: Step, console: &Console) -> anyhow::Result<()> {
 
 async fn native(
     console: &Console,
-    what: &Step,
+    what: &StepArgs,
     run: &Run,
     named: &models::Named,
     given: Vec<Value>,
@@ -143,7 +143,7 @@ fn unanswered(pending: &[ToolCall]) -> Usage {
 
 async fn anthropic_tools(
     console: &Console,
-    what: &Step,
+    what: &StepArgs,
     run: &Run,
     named: &models::Named,
     given: Vec<Value>,
@@ -173,7 +173,7 @@ async fn anthropic_tools(
             let usage = Usage::new("the last message asks for tools, and there is no tool_outputs message");
             return Err(usage.hint("add one, or let --call make the calls").into());
         }
-        (false, _) => user.use_tools(&messages, Mode::Manual).await.map_err(refused)?,
+        (false, _) => user.use_tools(&messages, CallMode::Manual).await.map_err(refused)?,
     };
     let line = match next {
         Next::Message(message) => message.to_json(),
@@ -229,5 +229,5 @@ fn save(path: &Path, state: &RunState) -> anyhow::Result<()> {
     if depth(&state) > MAX_LEVELS {
         flatten(&mut state, MAX_LEVELS);
     }
-    saved::replace(path, state.to_string().as_bytes(), Readers::Owner)
+    write_file::replace(path, state.to_string().as_bytes(), FileAccess::Owner)
 }

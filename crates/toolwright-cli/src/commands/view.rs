@@ -5,14 +5,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use crate::args::View;
+use crate::args::ViewArgs;
 use crate::commands::told_to_stop;
 use crate::console::Console;
 use crate::report;
 use crate::runs;
 use crate::view::{Viewer, serve};
 
-pub async fn run(what: View, console: &Console) -> anyhow::Result<()> {
+pub async fn run(what: ViewArgs, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let chosen = what.run.as_deref().map(runs::find).transpose()?;
     let extra = chosen.clone().filter(|path| !runs::list().contains(path));
@@ -29,7 +29,7 @@ pub async fn run(what: View, console: &Console) -> anyhow::Result<()> {
         Ok(serve(listener, viewer).await?)
     };
     tokio::select! {
-        // Listened for before anybody is told of the address.
+        // The socket listens before the address is printed.
         biased;
         _ = told_to_stop() => Ok(()),
         served = served => served,

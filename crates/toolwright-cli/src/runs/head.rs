@@ -9,7 +9,7 @@ use toolwright::{ErrorInfo, Usage};
 
 /// What the beginning of a line says; a field that the event does not have keeps its default.
 #[derive(Debug, Default)]
-pub struct Head {
+pub struct LineHead {
     pub event: String,
     pub time: String,
     pub span: Option<u64>,
@@ -33,10 +33,10 @@ pub struct Head {
     pub call_id: String,
 }
 
-impl Head {
-    /// Reads the beginning of a line; `None` when it is no event.
-    pub fn read(line: &[u8]) -> Option<Head> {
-        let mut head = Head::default();
+impl LineHead {
+    /// Reads the beginning of a line; `None` when it is not an event.
+    pub fn read(line: &[u8]) -> Option<LineHead> {
+        let mut head = LineHead::default();
         let mut reader = serde_json::Deserializer::from_slice(line);
         let outcome = HeadSeed(&mut head).deserialize(&mut reader);
         let stopped = outcome.as_ref().is_err_and(|error| error.to_string().starts_with(ENOUGH));
@@ -50,7 +50,7 @@ const ENOUGH: &str = "enough was read";
 /// How much of a user's words is kept.
 const SAID: usize = 300;
 
-struct HeadSeed<'a>(&'a mut Head);
+struct HeadSeed<'a>(&'a mut LineHead);
 
 impl<'de> DeserializeSeed<'de> for HeadSeed<'_> {
     type Value = ();
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for HeadSeed<'_> {
     }
 }
 
-struct MessageSeed<'a>(&'a mut Head);
+struct MessageSeed<'a>(&'a mut LineHead);
 
 impl<'de> DeserializeSeed<'de> for MessageSeed<'_> {
     type Value = ();
@@ -150,17 +150,17 @@ mod tests {
     fn reading_stops_before_what_is_long() {
         let line = br#"{"seq":3,"time":"2026-01-01T00:00:00.000000Z","event":"call_finished","span":4,"duration_us":12,
             "error":{"type":"timeout","message":"late"},"result":{"call_id":"1","name":"x","content":[ broken"#;
-        let head = Head::read(line).unwrap_or_default();
+        let head = LineHead::read(line).unwrap_or_default();
         assert_eq!((head.span, head.duration_us), (Some(4), Some(12)));
         assert_eq!(head.error.map(|error| error.message), Some("late".to_owned()));
         let line = br#"{"seq":3,"event":"message_added","message":{"role":"assistant","content": broken"#;
-        assert_eq!(Head::read(line).unwrap_or_default().role, "assistant");
-        assert!(Head::read(b"{\"seq\":3}").is_none() && Head::read(b"nonsense").is_none());
+        assert_eq!(LineHead::read(line).unwrap_or_default().role, "assistant");
+        assert!(LineHead::read(b"{\"seq\":3}").is_none() && LineHead::read(b"nonsense").is_none());
     }
 
     #[test]
     fn another_order_is_read_to_the_end() {
         let line = br#"{"event":"call_finished","span":4,"result":{"call_id":"1"},"duration_us":7}"#;
-        assert_eq!(Head::read(line).unwrap_or_default().duration_us, Some(7));
+        assert_eq!(LineHead::read(line).unwrap_or_default().duration_us, Some(7));
     }
 }

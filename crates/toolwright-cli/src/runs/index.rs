@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toolwright::{Event, EventKind, Message, Usage};
 
-use super::head::Head;
+use super::head::LineHead;
 use super::process;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// Transcripts from this size on have their index kept beside them.
 const KEPT_FROM: u64 = 32 << 20;
@@ -51,8 +51,8 @@ pub struct Index {
     undated: bool,
     /// What the user said first.
     pub prompt: String,
-    pub items: Vec<Item>,
-    pub replies: Vec<Reply>,
+    pub items: Vec<TimelineItem>,
+    pub replies: Vec<RecordedReply>,
     /// Names of tools and models, which items and replies refer to.
     pub names: Vec<String>,
     pub usage: Usage,
@@ -73,10 +73,10 @@ pub struct Index {
 
 /// One thing on the timeline.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Item {
-    pub kind: Kind,
+pub struct TimelineItem {
+    pub kind: TimelineKind,
     /// Where its line is.
-    pub at: Place,
+    pub at: LineRange,
     pub time: Option<u64>,
     /// The reply that made this message of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub struct Item {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TimelineKind {
     System,
     User,
     Assistant,
@@ -113,19 +113,19 @@ pub struct CallItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
     pub depth: u16,
-    pub state: State,
+    pub state: ItemState,
     pub duration_us: Option<u64>,
     /// Where its last line is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<Place>,
+    pub end: Option<LineRange>,
     /// Where the decision about it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Place>,
+    pub decided: Option<LineRange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ItemState {
     Running,
     Ok,
     Error,
@@ -135,11 +135,11 @@ pub enum State {
 
 /// A line of the file: where it begins, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place(pub u64, pub u64);
+pub struct LineRange(pub u64, pub u64);
 
 /// One answer of a model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Reply {
+pub struct RecordedReply {
     pub model: u32,
     pub duration_us: Option<u64>,
     pub usage: Usage,
@@ -148,9 +148,9 @@ pub struct Reply {
 
 impl CallItem {
     /// How it stands: one that has not ended, in a run that does not go on, was interrupted.
-    pub fn state_in(&self, running: bool) -> State {
+    pub fn state_in(&self, running: bool) -> ItemState {
         match self.state {
-            State::Running if !running => State::Interrupted,
+            ItemState::Running if !running => ItemState::Interrupted,
             state => state,
         }
     }
@@ -192,10 +192,10 @@ impl Index {
                 // The end, or a line that is still being written.
                 break;
             }
-            let place = Place(self.bytes, read);
+            let place = LineRange(self.bytes, read);
             self.bytes += read;
             self.events += 1;
-            match Head::read(&line) {
+            match LineHead::read(&line) {
                 Some(head) => self.take(head, place, &line),
                 None => self.broken_lines += 1,
             }
@@ -203,7 +203,7 @@ impl Index {
         Ok(self.bytes > before)
     }
 
-    fn take(&mut self, head: Head, at: Place, line: &[u8]) {
+    fn take(&mut self, head: LineHead, at: LineRange, line: &[u8]) {
         let told = time(&head.time);
         self.last = self.last.max(told);
         self.undated |= told.is_none();
@@ -218,24 +218,24 @@ impl Index {
             }
             "message_added" => {
                 let kind = match head.role.as_str() {
-                    "system" => Kind::System,
-                    "user" => Kind::User,
-                    "assistant" => Kind::Assistant,
+                    "system" => TimelineKind::System,
+                    "user" => TimelineKind::User,
+                    "assistant" => TimelineKind::Assistant,
                     // The result of a call is shown with the call.
                     _ if self.begun.remove(&head.call_id) => return,
                     // What comes before the first answer is a conversation that is taken up.
                     "tool" if !self.replies.is_empty() => return self.given(&head, at, time, line),
                     _ => return,
                 };
-                if kind == Kind::Assistant && self.open.is_empty() {
+                if kind == TimelineKind::Assistant && self.open.is_empty() {
                     // What is left was called by other calls, and has no message.
                     self.begun.clear();
                 }
-                if kind == Kind::User && self.prompt.is_empty() {
+                if kind == TimelineKind::User && self.prompt.is_empty() {
                     self.prompt = head.said;
                 }
-                let reply = if kind == Kind::Assistant { self.pending_reply.take() } else { None };
-                self.items.push(Item { kind, at, time, reply, call: None });
+                let reply = if kind == TimelineKind::Assistant { self.pending_reply.take() } else { None };
+                self.items.push(TimelineItem { kind, at, time, reply, call: None });
             }
             "model_replied" => {
                 self.usage += head.usage;
@@ -243,35 +243,35 @@ impl Index {
                 self.pending_reply = u32::try_from(self.replies.len()).ok();
                 let model = self.name(&head.model);
                 let duration_us = head.duration_us.filter(|took| *took <= LONGEST);
-                self.replies.push(Reply { model, duration_us, usage: head.usage, cost: head.cost });
+                self.replies.push(RecordedReply { model, duration_us, usage: head.usage, cost: head.cost });
             }
             "call_started" => self.call_started(head, at, time),
             "call_decided" => {
                 if let Some(call) = self.open_call(head.span) {
                     call.decided = Some(at);
                     if matches!(head.decision.as_str(), "reject" | "terminate") {
-                        call.state = State::Refused;
+                        call.state = ItemState::Refused;
                     }
                 }
             }
             "call_finished" => self.call_finished(&head, at),
-            "model_failed" => self.push(Kind::Failed, at, time),
-            "answer_stopped" => self.push(Kind::Stopped, at, time),
-            "rewound" => self.push(Kind::Rewound, at, time),
-            "limit_hit" => self.push(Kind::Limit, at, time),
+            "model_failed" => self.push(TimelineKind::Failed, at, time),
+            "answer_stopped" => self.push(TimelineKind::Stopped, at, time),
+            "rewound" => self.push(TimelineKind::Rewound, at, time),
+            "limit_hit" => self.push(TimelineKind::Limit, at, time),
             "run_finished" => {
                 self.status = head.status;
-                self.push(Kind::End, at, time);
+                self.push(TimelineKind::End, at, time);
             }
             _ => {}
         }
     }
 
-    fn push(&mut self, kind: Kind, at: Place, time: Option<u64>) {
-        self.items.push(Item { kind, at, time, reply: None, call: None });
+    fn push(&mut self, kind: TimelineKind, at: LineRange, time: Option<u64>) {
+        self.items.push(TimelineItem { kind, at, time, reply: None, call: None });
     }
 
-    fn call_started(&mut self, head: Head, at: Place, time: Option<u64>) {
+    fn call_started(&mut self, head: LineHead, at: LineRange, time: Option<u64>) {
         let Some(span) = head.span else { return };
         let parent = head.parent.and_then(|parent| self.open.get(&parent)).copied();
         let outer = parent.and_then(|at| self.items.get(at)).and_then(|item| item.call.as_ref());
@@ -280,22 +280,22 @@ impl Index {
             self.calls += 1;
         }
         let tool = self.name(&head.tool);
-        let state = State::Running;
+        let state = ItemState::Running;
         let call = CallItem { tool, span, parent, depth, state, duration_us: None, end: None, decided: None };
         self.open.insert(span, self.items.len());
         self.begun.insert(head.call_id);
-        self.items.push(Item { kind: Kind::Call, at, time, reply: None, call: Some(call) });
+        self.items.push(TimelineItem { kind: TimelineKind::Call, at, time, reply: None, call: Some(call) });
     }
 
     /// Only such lines are read whole: whether it is an error stands behind what was given.
-    fn given(&mut self, head: &Head, at: Place, time: Option<u64>, line: &[u8]) {
+    fn given(&mut self, head: &LineHead, at: LineRange, time: Option<u64>, line: &[u8]) {
         let failed = match serde_json::from_slice::<Event>(line).map(|event| event.kind) {
             Ok(EventKind::MessageAdded { message: Message::Tool(result) }) => result.error.is_some(),
             _ => false,
         };
         self.calls += 1;
         self.errors += u64::from(failed);
-        let (tool, state) = (self.name(&head.tool), if failed { State::Error } else { State::Ok });
+        let (tool, state) = (self.name(&head.tool), if failed { ItemState::Error } else { ItemState::Ok });
         let call = CallItem {
             tool,
             span: 0,
@@ -306,10 +306,10 @@ impl Index {
             end: None,
             decided: None,
         };
-        self.items.push(Item { kind: Kind::Given, at, time, reply: None, call: Some(call) });
+        self.items.push(TimelineItem { kind: TimelineKind::Given, at, time, reply: None, call: Some(call) });
     }
 
-    fn call_finished(&mut self, head: &Head, at: Place) {
+    fn call_finished(&mut self, head: &LineHead, at: LineRange) {
         let failed = head.error.is_some();
         let mut top = false;
         if let Some(call) = self.open_call(head.span) {
@@ -317,10 +317,10 @@ impl Index {
             call.end = Some(at);
             call.duration_us = head.duration_us.filter(|took| *took <= LONGEST);
             call.state = match (call.state, failed) {
-                (State::Refused, _) => State::Refused,
-                _ if head.interrupted => State::Interrupted,
-                (_, true) => State::Error,
-                (_, false) => State::Ok,
+                (ItemState::Refused, _) => ItemState::Refused,
+                _ if head.interrupted => ItemState::Interrupted,
+                (_, true) => ItemState::Error,
+                (_, false) => ItemState::Ok,
             };
         }
         self.errors += u64::from(failed && top);
@@ -350,7 +350,7 @@ impl Index {
 
     /// True when something in it went wrong: a call, an answer, or the whole.
     pub fn failed(&self) -> bool {
-        let unanswered = || self.items.iter().any(|item| item.kind == Kind::Failed);
+        let unanswered = || self.items.iter().any(|item| item.kind == TimelineKind::Failed);
         self.errors > 0 || !matches!(self.state(), "done" | "running") || unanswered()
     }
 
@@ -400,5 +400,5 @@ pub fn sidecar(path: &Path) -> PathBuf {
 }
 
 fn keep(path: &Path, index: &Index) -> anyhow::Result<()> {
-    saved::replace(&sidecar(path), &serde_json::to_vec(index)?, Readers::Owner)
+    write_file::replace(&sidecar(path), &serde_json::to_vec(index)?, FileAccess::Owner)
 }

@@ -3,8 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+
+use toolwright_util::lock;
 
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -14,20 +16,20 @@ use toolwright::{
     ToolContext, ToolError, ToolOutput, Toolset,
 };
 
-use super::index::{Kind, Place, State};
-use super::source::Source;
+use super::index::{ItemState, LineRange, TimelineKind};
+use super::source::TranscriptSource;
 
 /// How long a replay that is to be stopped waits for calls that were made then and may not be made now.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a record says: the model's answers, what others said, and how each call went.
 pub struct Record {
-    source: Source,
-    answers: Vec<Place>,
+    source: TranscriptSource,
+    answers: Vec<LineRange>,
     next: AtomicUsize,
     /// What happened, as far as it has to happen again.
     pub scenes: Vec<Scene>,
-    calls: Vec<Known>,
+    calls: Vec<RecordedCall>,
     /// The calls of each id and tool, in their order; models reuse ids.
     by_id: HashMap<(String, String), Vec<usize>>,
     used: Mutex<HashSet<(usize, Use)>>,
@@ -47,7 +49,7 @@ pub struct Record {
 /// Something that happened.
 pub enum Scene {
     /// Somebody spoke to the model.
-    Said(Place),
+    Said(LineRange),
     /// A model answered, or a result was the answer (`direct`).
     Answered {
         direct: bool,
@@ -56,11 +58,11 @@ pub enum Scene {
         begun: Vec<(String, String)>,
     },
     /// A call that no answer of this record asked for was made.
-    Called(Place),
+    Called(LineRange),
 }
 
 /// A call that was made.
-struct Known {
+struct RecordedCall {
     item: usize,
     arguments: Value,
     /// True when a call inside it gave back more than the record keeps, or when it was stopped before there
@@ -78,7 +80,7 @@ enum Use {
 impl Record {
     /// Reads where everything is. `flows` are the tools that can be run again without harm; what called one
     /// of `absent` cannot.
-    pub fn of(source: Source, flows: Vec<String>, absent: &HashSet<String>) -> Self {
+    pub fn of(source: TranscriptSource, flows: Vec<String>, absent: &HashSet<String>) -> Self {
         let mut record = Record {
             answers: Vec::new(),
             next: AtomicUsize::new(0),
@@ -101,13 +103,15 @@ impl Record {
             let taken_up =
                 replied && item.reply.is_none() && record.answers.is_empty() && record.calls.is_empty();
             match item.kind {
-                Kind::Assistant if !taken_up => {
+                TimelineKind::Assistant if !taken_up => {
                     record.answers.push(item.at);
                     let direct = item.reply.is_none() && !record.calls.is_empty();
                     record.scenes.push(Scene::Answered { direct, begun: Vec::new() });
                 }
-                Kind::System | Kind::User | Kind::Assistant => record.scenes.push(Scene::Said(item.at)),
-                Kind::Call => {
+                TimelineKind::System | TimelineKind::User | TimelineKind::Assistant => {
+                    record.scenes.push(Scene::Said(item.at))
+                }
+                TimelineKind::Call => {
                     let Ok(EventKind::CallStarted { call_id, tool, arguments, .. }) =
                         record.source.event(item.at).map(|event| event.kind)
                     else {
@@ -126,9 +130,14 @@ impl Record {
                     }
                     let of_id = record.by_id.entry((call_id.to_string(), tool.to_string())).or_default();
                     of_id.push(record.calls.len());
-                    record.calls.push(Known { item: number, arguments, cut: false });
+                    record.calls.push(RecordedCall { item: number, arguments, cut: false });
                 }
-                Kind::Given | Kind::Failed | Kind::Stopped | Kind::Rewound | Kind::Limit | Kind::End => {}
+                TimelineKind::Given
+                | TimelineKind::Failed
+                | TimelineKind::Stopped
+                | TimelineKind::Rewound
+                | TimelineKind::Limit
+                | TimelineKind::End => {}
             }
         }
         record.mark_cut(absent);
@@ -137,15 +146,15 @@ impl Record {
     }
 
     /// True when a limit, the clock or somebody stopped the call.
-    fn was_stopped(&self, known: &Known) -> bool {
+    fn was_stopped(&self, known: &RecordedCall) -> bool {
         let stops = [ErrorKind::Limit, ErrorKind::Timeout, ErrorKind::Cancelled];
         self.failed(known).is_some_and(|error| stops.contains(&error.kind))
     }
 
     /// Why a call failed.
-    fn failed(&self, known: &Known) -> Option<ErrorInfo> {
+    fn failed(&self, known: &RecordedCall) -> Option<ErrorInfo> {
         let call = self.source.index.items.get(known.item)?.call.as_ref()?;
-        let place = call.end.filter(|_| matches!(call.state, State::Error | State::Interrupted))?;
+        let place = call.end.filter(|_| matches!(call.state, ItemState::Error | ItemState::Interrupted))?;
         match self.source.event(place).ok()?.kind {
             EventKind::CallFinished { error, .. } => error,
             _ => None,
@@ -196,7 +205,7 @@ impl Record {
     }
 
     /// The call that begins there.
-    pub fn call(&self, place: Place) -> anyhow::Result<ToolCall> {
+    pub fn call(&self, place: LineRange) -> anyhow::Result<ToolCall> {
         match self.source.event(place)?.kind {
             EventKind::CallStarted { call_id, tool, arguments, .. } => {
                 Ok(ToolCall::new(call_id, tool, arguments))
@@ -205,7 +214,7 @@ impl Record {
         }
     }
 
-    pub fn message(&self, place: Place) -> anyhow::Result<Message> {
+    pub fn message(&self, place: LineRange) -> anyhow::Result<Message> {
         match self.source.event(place)?.kind {
             EventKind::MessageAdded { message } => Ok(message),
             _ => anyhow::bail!("there is no message where the index says so"),
@@ -218,9 +227,9 @@ impl Record {
     }
 
     /// True when the run was stopped before anybody had decided about the call.
-    fn undecided(&self, known: &Known) -> bool {
+    fn undecided(&self, known: &RecordedCall) -> bool {
         let call = self.source.index.items.get(known.item).and_then(|item| item.call.as_ref());
-        if !call.is_some_and(|call| matches!(call.state, State::Error | State::Interrupted)) {
+        if !call.is_some_and(|call| matches!(call.state, ItemState::Error | ItemState::Interrupted)) {
             return false;
         }
         let stopped = self.failed(known).is_none_or(|error| error.kind == ErrorKind::Cancelled);
@@ -238,11 +247,13 @@ impl Record {
 
     /// Stops the replay where the run was stopped before anybody had decided about this call: calls beside it
     /// that were over by then come first. False when there is nothing to stop.
-    async fn stop_at(&self, known: &Known) -> bool {
-        let end = |known: &Known| self.source.index.items.get(known.item)?.call.as_ref()?.end;
-        let last = end(known).map_or(u64::MAX, |Place(at, _)| at);
-        let whole = |known: &Known| self.failed(known).is_none_or(|error| error.kind != ErrorKind::Cancelled);
-        let before = |other: &&Known| end(other).is_some_and(|Place(at, _)| at < last) && whole(other);
+    async fn stop_at(&self, known: &RecordedCall) -> bool {
+        let end = |known: &RecordedCall| self.source.index.items.get(known.item)?.call.as_ref()?.end;
+        let last = end(known).map_or(u64::MAX, |LineRange(at, _)| at);
+        let whole =
+            |known: &RecordedCall| self.failed(known).is_none_or(|error| error.kind != ErrorKind::Cancelled);
+        let before =
+            |other: &&RecordedCall| end(other).is_some_and(|LineRange(at, _)| at < last) && whole(other);
         let before = self.calls.iter().filter(before).count();
         let wait = async {
             loop {
@@ -259,20 +270,20 @@ impl Record {
     }
 
     /// The transcript.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &TranscriptSource {
         &self.source
     }
 
     /// The items of the calls that were answered as they were then, without what happened inside of them.
     pub fn answered(&self) -> HashSet<usize> {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.answered).clone()
     }
 
     /// The call of the record that this one repeats: the first with its id that was not asked for yet, and
     /// among the calls a tool made, the first with these arguments.
-    fn find(&self, id: &str, tool: &str, arguments: &Value, inner: bool, what: Use) -> Option<&Known> {
+    fn find(&self, id: &str, tool: &str, arguments: &Value, inner: bool, what: Use) -> Option<&RecordedCall> {
         let numbers = self.by_id.get(&(id.to_owned(), tool.to_owned()))?;
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.used);
         let number = numbers.iter().find(|number| {
             let same =
                 self.calls.get(**number).is_some_and(|known| !inner || holds(arguments, &known.arguments));
@@ -282,7 +293,7 @@ impl Record {
         self.calls.get(*number)
     }
 
-    fn decided(&self, known: &Known) -> Option<Decision> {
+    fn decided(&self, known: &RecordedCall) -> Option<Decision> {
         let place = self.source.index.items.get(known.item)?.call.as_ref()?.decided?;
         let EventKind::CallDecided { decision, reason, arguments, .. } = self.source.event(place).ok()?.kind
         else {
@@ -298,7 +309,7 @@ impl Record {
         })
     }
 
-    fn result(&self, known: &Known) -> Result<ToolOutput, ToolError> {
+    fn result(&self, known: &RecordedCall) -> Result<ToolOutput, ToolError> {
         let end = self.source.index.items.get(known.item).and_then(|item| item.call.as_ref()?.end);
         let event = end.and_then(|place| self.source.event(place).ok()).map(|event| event.kind);
         let Some(EventKind::CallFinished { result, error, .. }) = event else {
@@ -404,7 +415,7 @@ impl Executor for Recorded {
         }
         let outcome = match known {
             Some(known) => {
-                self.0.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(known.item);
+                lock(&self.0.answered).insert(known.item);
                 self.0.result(known)
             }
             None => Err(ToolError::new("the record does not have this call")),

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use regex::bytes::RegexBuilder;
 use toolwright::{CallNote, Event, EventKind, Message, ToolResult};
 
-use super::index::{Index, Item, Kind, Place};
+use super::index::{Index, LineRange, TimelineItem, TimelineKind};
 
 /// The longest event that is read whole.
 const MAX_EVENT: u64 = 64 << 20;
@@ -17,7 +17,7 @@ const MAX_EVENT: u64 = 64 << 20;
 /// How many notes of one call are read.
 const MAX_NOTES: usize = 200;
 
-pub struct Source {
+pub struct TranscriptSource {
     pub path: PathBuf,
     pub index: Index,
 }
@@ -30,10 +30,10 @@ pub struct Whole {
     pub notes: Vec<CallNote>,
 }
 
-impl Source {
+impl TranscriptSource {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let index = Index::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        Ok(Source { path: path.to_owned(), index })
+        Ok(TranscriptSource { path: path.to_owned(), index })
     }
 
     /// The first event, which says what the run is about.
@@ -45,12 +45,12 @@ impl Source {
     }
 
     /// The event that stands at a place.
-    pub fn event(&self, place: Place) -> anyhow::Result<Event> {
+    pub fn event(&self, place: LineRange) -> anyhow::Result<Event> {
         Ok(serde_json::from_slice(&self.line(place)?)?)
     }
 
     /// The line that stands at a place.
-    pub fn line(&self, Place(at, length): Place) -> anyhow::Result<Vec<u8>> {
+    pub fn line(&self, LineRange(at, length): LineRange) -> anyhow::Result<Vec<u8>> {
         anyhow::ensure!(length <= MAX_EVENT, "the event has {length} bytes, which is too much to look at");
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(at))?;
@@ -60,12 +60,12 @@ impl Source {
     }
 
     /// The item, its decision, its end and its notes.
-    pub fn whole(&self, item: &Item) -> anyhow::Result<Whole> {
+    pub fn whole(&self, item: &TimelineItem) -> anyhow::Result<Whole> {
         let event = self.event(item.at)?.kind;
-        let Some(call) = item.call.as_ref().filter(|_| item.kind == Kind::Call) else {
+        let Some(call) = item.call.as_ref().filter(|_| item.kind == TimelineKind::Call) else {
             return Ok(Whole { event, decided: None, finished: None, notes: Vec::new() });
         };
-        let read = |place: Option<Place>| place.map(|place| self.event(place)).transpose();
+        let read = |place: Option<LineRange>| place.map(|place| self.event(place)).transpose();
         let decided = read(call.decided)?.map(|event| event.kind);
         let finished = read(call.end)?.map(|event| event.kind);
         let notes = self.notes(call.span, item.at, call.end)?;
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// What was noted inside a call, as far as it stands within a few megabytes of its beginning.
-    fn notes(&self, span: u64, from: Place, to: Option<Place>) -> anyhow::Result<Vec<CallNote>> {
+    fn notes(&self, span: u64, from: LineRange, to: Option<LineRange>) -> anyhow::Result<Vec<CallNote>> {
         const WINDOW: u64 = 4 << 20;
         let start = from.0 + from.1;
         let end = to.map_or(self.index.bytes, |to| to.0);

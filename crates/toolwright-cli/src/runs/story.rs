@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, capture_diff_slices_deadline};
 use toolwright::{EventKind, Message, RunEnd, ToolResult};
 
-use super::head::Head;
-use super::index::{Item, Kind};
-use super::source::Source;
+use super::head::LineHead;
+use super::index::{TimelineItem, TimelineKind};
+use super::source::TranscriptSource;
 
 /// How many lines of one step are shown; what follows is told by its number and its hash.
 const LINES: usize = 1000;
@@ -29,19 +29,19 @@ const AROUND: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub struct Story<'a> {
-    source: &'a Source,
+    source: &'a TranscriptSource,
     steps: Vec<StoryStep>,
 }
 
 /// One step: an item of the index, or its second half.
 struct StoryStep {
     item: usize,
-    part: Part,
+    part: StoryPart,
     hash: u64,
 }
 
 #[derive(Clone, Copy)]
-enum Part {
+enum StoryPart {
     /// A message, and how many of the calls it asks for were begun.
     Message(usize),
     /// A call and what was decided about it.
@@ -54,17 +54,25 @@ enum Part {
 
 impl<'a> Story<'a> {
     /// Reads every step once.
-    pub fn of(source: &'a Source) -> Self {
+    pub fn of(source: &'a TranscriptSource) -> Self {
         Story::read(source, |_| true, &HashSet::new())
     }
 
     /// The same without what a replay does not do again: nobody stops an answer, and nothing is taken back.
     /// The calls inside of those that were answered whole (`answered`, by their items) are not made.
-    pub fn played(source: &'a Source, answered: &HashSet<usize>) -> Self {
-        Story::read(source, |kind| !matches!(kind, Kind::Failed | Kind::Stopped | Kind::Rewound), answered)
+    pub fn played(source: &'a TranscriptSource, answered: &HashSet<usize>) -> Self {
+        Story::read(
+            source,
+            |kind| !matches!(kind, TimelineKind::Failed | TimelineKind::Stopped | TimelineKind::Rewound),
+            answered,
+        )
     }
 
-    fn read(source: &'a Source, wanted: fn(Kind) -> bool, answered: &HashSet<usize>) -> Self {
+    fn read(
+        source: &'a TranscriptSource,
+        wanted: fn(TimelineKind) -> bool,
+        answered: &HashSet<usize>,
+    ) -> Self {
         let mut story = Story { source, steps: Vec::new() };
         let mut inside: HashMap<usize, Vec<usize>> = HashMap::new();
         // The message of the model whose calls are being gathered, and those calls.
@@ -73,22 +81,25 @@ impl<'a> Story<'a> {
         for (number, item) in source.index.items.iter().enumerate().filter(|(_, item)| wanted(item.kind)) {
             match (&item.call, item.kind) {
                 // The message that asks for it says that it was not made.
-                (_, Kind::Given) => {}
+                (_, TimelineKind::Given) => {}
                 (Some(call), _) => match call.parent {
                     Some(parent) if answered.contains(&parent) => {}
                     Some(parent) => inside.entry(parent).or_default().push(number),
                     None => calls.push(number),
                 },
-                (None, Kind::System | Kind::User | Kind::Assistant) => {
+                (None, TimelineKind::System | TimelineKind::User | TimelineKind::Assistant) => {
                     story.turn(message.replace(number), &mut calls, &inside);
                 }
                 // A run that was taken up again has one end. A limit that ended it is told there, and one
                 // that ended an agent in the result of its call.
-                (None, Kind::End) if last != Some(number) => {}
-                (None, Kind::Limit | Kind::Call) => {}
-                (None, Kind::End | Kind::Failed | Kind::Stopped | Kind::Rewound) => {
+                (None, TimelineKind::End) if last != Some(number) => {}
+                (None, TimelineKind::Limit | TimelineKind::Call) => {}
+                (
+                    None,
+                    TimelineKind::End | TimelineKind::Failed | TimelineKind::Stopped | TimelineKind::Rewound,
+                ) => {
                     story.turn(message.take(), &mut calls, &inside);
-                    story.push(number, Part::Other);
+                    story.push(number, StoryPart::Other);
                 }
             }
         }
@@ -100,7 +111,7 @@ impl<'a> Story<'a> {
     /// same time has one order then.
     fn turn(&mut self, message: Option<usize>, calls: &mut Vec<usize>, inside: &HashMap<usize, Vec<usize>>) {
         if let Some(number) = message {
-            self.push(number, Part::Message(calls.len()));
+            self.push(number, StoryPart::Message(calls.len()));
             if calls.len() > 1 {
                 let asked = self.asked(number);
                 calls.sort_by_key(|call| {
@@ -110,21 +121,22 @@ impl<'a> Story<'a> {
             }
         }
         // A list in place of recursion: how deep calls are nested is for the file to say.
-        let mut todo: Vec<(usize, Part)> = calls.drain(..).rev().map(|call| (call, Part::Begin)).collect();
+        let mut todo: Vec<(usize, StoryPart)> =
+            calls.drain(..).rev().map(|call| (call, StoryPart::Begin)).collect();
         while let Some((number, part)) = todo.pop() {
             self.push(number, part);
-            if matches!(part, Part::Begin) {
-                todo.push((number, Part::Result));
+            if matches!(part, StoryPart::Begin) {
+                todo.push((number, StoryPart::Result));
                 let nested = inside.get(&number).into_iter().flatten().rev();
-                todo.extend(nested.map(|nested| (*nested, Part::Begin)));
+                todo.extend(nested.map(|nested| (*nested, StoryPart::Begin)));
             }
         }
     }
 
-    fn push(&mut self, item: usize, part: Part) {
+    fn push(&mut self, item: usize, part: StoryPart) {
         let mut hasher = DefaultHasher::new();
         match (part, self.source.index.items.get(item)) {
-            (Part::Result, Some(item)) => self.hash_result(item, &mut hasher),
+            (StoryPart::Result, Some(item)) => self.hash_result(item, &mut hasher),
             _ => self.lines(item, part).hash(&mut hasher),
         }
         self.steps.push(StoryStep { item, part, hash: hasher.finish() });
@@ -132,14 +144,14 @@ impl<'a> Story<'a> {
 
     /// Results are most of a transcript, so their bytes are hashed as they stand: why it failed, and the
     /// content.
-    fn hash_result(&self, item: &Item, hasher: &mut DefaultHasher) {
+    fn hash_result(&self, item: &TimelineItem, hasher: &mut DefaultHasher) {
         let end = item.call.as_ref().and_then(|call| call.end);
         let Some(line) = end.and_then(|end| self.source.line(end).ok()) else { return };
         // Inside a JSON text the quotes would be escaped, so this is the key.
         let key = b"\"content\":";
         match line.windows(key.len()).position(|part| part == key) {
             Some(at) => line.get(at..).hash(hasher),
-            None => Head::read(&line).and_then(|head| head.error).map(|error| error.message).hash(hasher),
+            None => LineHead::read(&line).and_then(|head| head.error).map(|error| error.message).hash(hasher),
         }
     }
 
@@ -166,17 +178,17 @@ impl<'a> Story<'a> {
     }
 
     /// One step as text.
-    fn lines(&self, number: usize, part: Part) -> Vec<String> {
+    fn lines(&self, number: usize, part: StoryPart) -> Vec<String> {
         let Some(item) = self.source.index.items.get(number) else { return Vec::new() };
         let indent = "  ".repeat(item.call.as_ref().map_or(0, |call| usize::from(call.depth).min(32)) + 1);
         let read = |place| self.source.event(place).map(|event| event.kind);
         let mut lines = Vec::new();
         match part {
-            Part::Message(made) => match read(item.at) {
+            StoryPart::Message(made) => match read(item.at) {
                 Ok(EventKind::MessageAdded { message }) => say(&mut lines, &message, made),
                 _ => lines.push("(a message that cannot be read)".to_owned()),
             },
-            Part::Begin => match read(item.at) {
+            StoryPart::Begin => match read(item.at) {
                 Ok(EventKind::CallStarted { tool, arguments, .. }) => {
                     lines.push(format!("{indent}call {tool} {arguments}"));
                     let decided = item.call.as_ref().and_then(|call| call.decided);
@@ -184,7 +196,7 @@ impl<'a> Story<'a> {
                 }
                 _ => lines.push(format!("{indent}(a call that cannot be read)")),
             },
-            Part::Result => match item.call.as_ref().and_then(|call| call.end).map(read) {
+            StoryPart::Result => match item.call.as_ref().and_then(|call| call.end).map(read) {
                 Some(Ok(EventKind::CallFinished { result: Some(result), .. })) => {
                     give_back(&mut lines, &indent, &result);
                 }
@@ -194,7 +206,7 @@ impl<'a> Story<'a> {
                 Some(_) => lines.push(format!("{indent}(a result that cannot be read)")),
                 None => {}
             },
-            Part::Other => match read(item.at) {
+            StoryPart::Other => match read(item.at) {
                 Ok(EventKind::RunFinished { end }) => lines.push(format!("end: {}", end_text(&end))),
                 Ok(event) => lines.extend(turn_text(&event)),
                 Err(_) => {}

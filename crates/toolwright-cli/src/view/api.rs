@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use toolwright_util::lock;
 
 use serde_json::{Value, json};
 use toolwright::{Event, EventKind, ToolCall, call_text, text};
 
 use crate::commands::runs::summary;
 use crate::runs;
-use crate::runs::index::{Index, Item, Kind, State};
-use crate::runs::source::Source;
+use crate::runs::index::{Index, ItemState, TimelineItem, TimelineKind};
+use crate::runs::source::TranscriptSource;
 
 /// Runs listed at once, items given at once, items found at once, transcripts kept open at once.
 const RUNS: usize = 50;
@@ -24,7 +26,7 @@ const BARS: usize = 160;
 /// Events longer than this are not read for a row of the list.
 const ROW_BYTES: u64 = 1 << 20;
 
-pub enum Answer {
+pub enum ApiResponse {
     Json(Value),
     NotFound,
     Failed(String),
@@ -33,7 +35,7 @@ pub enum Answer {
 pub struct Api {
     /// A transcript that was named by its path.
     extra: Option<PathBuf>,
-    open: Mutex<HashMap<PathBuf, Arc<Mutex<Source>>>>,
+    open: Mutex<HashMap<PathBuf, Arc<Mutex<TranscriptSource>>>>,
 }
 
 impl Api {
@@ -41,7 +43,7 @@ impl Api {
         Api { extra, open: Mutex::default() }
     }
 
-    pub fn answer(&self, path: &str, query: &str) -> Answer {
+    pub fn answer(&self, path: &str, query: &str) -> ApiResponse {
         let parts: Vec<&str> = path.split('/').collect();
         let outcome = match parts.as_slice() {
             ["runs"] => Ok(Some(self.runs(number(query, "offset")))),
@@ -49,9 +51,9 @@ impl Api {
             _ => Ok(None),
         };
         match outcome {
-            Ok(Some(value)) => Answer::Json(value),
-            Ok(None) => Answer::NotFound,
-            Err(error) => Answer::Failed(format!("{error:#}")),
+            Ok(Some(value)) => ApiResponse::Json(value),
+            Ok(None) => ApiResponse::NotFound,
+            Err(error) => ApiResponse::Failed(format!("{error:#}")),
         }
     }
 
@@ -70,15 +72,15 @@ impl Api {
     }
 
     /// The run's source, with what was added since it was last looked at.
-    fn source(&self, path: PathBuf) -> anyhow::Result<Arc<Mutex<Source>>> {
+    fn source(&self, path: PathBuf) -> anyhow::Result<Arc<Mutex<TranscriptSource>>> {
         let known = self.lock().get(&path).cloned();
         if let Some(source) = known {
-            let mut held = source.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = lock(&source);
             held.index.update(&path)?;
             drop(held);
             return Ok(source);
         }
-        let source = Arc::new(Mutex::new(Source::open(&path)?));
+        let source = Arc::new(Mutex::new(TranscriptSource::open(&path)?));
         let mut open = self.lock();
         if open.len() >= OPEN {
             open.clear();
@@ -87,15 +89,15 @@ impl Api {
         Ok(source)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<Mutex<Source>>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<Mutex<TranscriptSource>>>> {
+        lock(&self.open)
     }
 
     fn runs(&self, offset: usize) -> Value {
         let paths = self.paths();
         let page = paths.iter().skip(offset).take(RUNS).filter_map(|path| {
             let source = self.source(path.clone()).ok()?;
-            let held = source.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = lock(&source);
             let mut value = summary(path, &held.index);
             let first = held.index.items.iter().find_map(|item| item.call.as_ref());
             set(&mut value, "about", first.map_or("", |call| held.index.name_of(call.tool)));
@@ -107,7 +109,7 @@ impl Api {
     fn run(&self, id: &str, rest: &[&str], query: &str) -> anyhow::Result<Option<Value>> {
         let Some(path) = self.path(id) else { return Ok(None) };
         let source = self.source(path.clone())?;
-        let source = source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = lock(&source);
         let index = &source.index;
         Ok(match rest {
             [] => {
@@ -158,7 +160,7 @@ fn set(value: &mut Value, name: &str, field: impl Into<Value>) {
 }
 
 /// One line of the list.
-fn row(source: &Source, number: usize, item: &Item, running: bool) -> Value {
+fn row(source: &TranscriptSource, number: usize, item: &TimelineItem, running: bool) -> Value {
     let index = &source.index;
     let event = if item.at.1 <= ROW_BYTES { source.event(item.at).ok() } else { None };
     let words = match event {
@@ -199,7 +201,7 @@ fn row(source: &Source, number: usize, item: &Item, running: bool) -> Value {
 }
 
 /// The items that match what is searched for.
-fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
+fn filter(source: &TranscriptSource, query: &str) -> anyhow::Result<Value> {
     let index = &source.index;
     let (found, cut) = match text_of(query, "q").filter(|text| !text.is_empty()) {
         Some(text) => {
@@ -212,13 +214,14 @@ fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
     let tool = text_of(query, "tool").filter(|tool| !tool.is_empty());
     let failed = text_of(query, "failed").is_some_and(|text| !text.is_empty());
     let running = index.is_running();
-    let wanted = |item: &Item| {
+    let wanted = |item: &TimelineItem| {
         let call = item.call.as_ref();
         let right_tool = |tool: &String| call.is_some_and(|call| index.name_of(call.tool) == *tool);
         let bad = match (call, item.kind) {
-            (Some(call), _) => !matches!(call.state_in(running), State::Ok | State::Running),
+            (Some(call), _) => !matches!(call.state_in(running), ItemState::Ok | ItemState::Running),
             (None, kind) => {
-                matches!(kind, Kind::Limit | Kind::Failed) || (kind == Kind::End && index.status != "done")
+                matches!(kind, TimelineKind::Limit | TimelineKind::Failed)
+                    || (kind == TimelineKind::End && index.status != "done")
             }
         };
         tool.as_ref().is_none_or(right_tool) && (!failed || bad)
@@ -248,7 +251,7 @@ fn tools(index: &Index) -> Value {
     for call in index.items.iter().filter_map(|item| item.call.as_ref()) {
         let (calls, errors, time) = tools.entry(index.name_of(call.tool)).or_default();
         *calls += 1;
-        *errors += u64::from(!matches!(call.state_in(running), State::Ok | State::Running));
+        *errors += u64::from(!matches!(call.state_in(running), ItemState::Ok | ItemState::Running));
         *time += call.duration_us.unwrap_or_default();
     }
     let tools = tools.into_iter().map(|(name, (calls, errors, total_us))| {

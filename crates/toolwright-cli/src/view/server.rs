@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::api::{Answer, Api};
+use super::api::{Api, ApiResponse};
 
 /// At most so many connections at a time; a browser uses six.
 const MAX_CONNECTIONS: usize = 64;
@@ -50,7 +50,7 @@ impl Viewer {
     }
 }
 
-type Reply = Response<BoxBody<Bytes, Infallible>>;
+type ViewerResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// Answers until the future is dropped.
 pub async fn serve(listener: TcpListener, viewer: Arc<Viewer>) -> std::io::Result<()> {
@@ -58,7 +58,7 @@ pub async fn serve(listener: TcpListener, viewer: Arc<Viewer>) -> std::io::Resul
     loop {
         let (stream, _) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // One connection that failed before it began is no reason to stop; too many open files may pass.
+            // One failed accept does not stop the server; running out of descriptors may be temporary.
             Err(_) => {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
@@ -74,13 +74,13 @@ pub async fn serve(listener: TcpListener, viewer: Arc<Viewer>) -> std::io::Resul
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(hyper_util::rt::TokioTimer::new());
-            // A browser that goes away is no news.
+            // A browser that disconnects is ordinary.
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-async fn answer(viewer: &Arc<Viewer>, request: Request<Incoming>) -> Reply {
+async fn answer(viewer: &Arc<Viewer>, request: Request<Incoming>) -> ViewerResponse {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     if !host.is_some_and(|host| viewer.hosts.iter().any(|known| known == host)) {
         return plain(StatusCode::FORBIDDEN, "this server answers to 127.0.0.1 only");
@@ -109,11 +109,11 @@ async fn answer(viewer: &Arc<Viewer>, request: Request<Incoming>) -> Reply {
             // Transcripts are read from disk, which may take its time.
             let answered = tokio::task::spawn_blocking(move || viewer.api.answer(&path, &query)).await;
             match answered {
-                Ok(Answer::Json(value)) => {
+                Ok(ApiResponse::Json(value)) => {
                     reply(StatusCode::OK, "application/json", Bytes::from(value.to_string()))
                 }
-                Ok(Answer::NotFound) => plain(StatusCode::NOT_FOUND, "there is no such run or item"),
-                Ok(Answer::Failed(error)) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error),
+                Ok(ApiResponse::NotFound) => plain(StatusCode::NOT_FOUND, "there is no such run or item"),
+                Ok(ApiResponse::Failed(error)) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error),
                 Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the answer was lost"),
             }
         }
@@ -126,7 +126,7 @@ fn same(given: &str, wanted: &str) -> bool {
 }
 
 /// News of a run while it goes on: one line whenever its file has grown.
-fn live(viewer: Arc<Viewer>, run: String) -> Reply {
+fn live(viewer: Arc<Viewer>, run: String) -> ViewerResponse {
     let (sender, receiver) = mpsc::channel::<Bytes>(4);
     tokio::spawn(async move {
         let mut known = None;
@@ -163,22 +163,22 @@ impl Body for News {
     }
 }
 
-fn asset(kind: &'static str, text: &'static str) -> Reply {
+fn asset(kind: &'static str, text: &'static str) -> ViewerResponse {
     reply(StatusCode::OK, kind, Bytes::from_static(text.as_bytes()))
 }
 
-fn plain(status: StatusCode, text: &str) -> Reply {
+fn plain(status: StatusCode, text: &str) -> ViewerResponse {
     reply(status, "text/plain; charset=utf-8", Bytes::from(text.to_owned()))
 }
 
-fn reply(status: StatusCode, kind: &'static str, body: Bytes) -> Reply {
+fn reply(status: StatusCode, kind: &'static str, body: Bytes) -> ViewerResponse {
     let mut reply = Response::new(BoxBody::new(Full::new(body)));
     *reply.status_mut() = status;
     dress(&mut reply, kind);
     reply
 }
 
-fn dress(reply: &mut Reply, kind: &'static str) {
+fn dress(reply: &mut ViewerResponse, kind: &'static str) {
     let headers = reply.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, kind),

@@ -149,7 +149,7 @@ fn an_answer_is_kept_only_in_the_env_file_of_the_folder() {
     answer("is in a folder above");
     std::fs::write(at("profile"), "# mine\n").unwrap();
     std::os::unix::fs::symlink(at("profile"), at("project/.env")).unwrap();
-    answer("is no regular file");
+    answer("is not a regular file");
     let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
     assert_eq!((read(".env"), read("profile")), ("A=1\n".to_owned(), "# mine\n".to_owned()));
     std::fs::remove_file(at("project/.env")).unwrap();

@@ -50,7 +50,7 @@ pub(super) enum Telling {
 
 /// The schemas of a document and how they lead to one another.
 pub(super) struct Cost {
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     /// Schemas that lead back to themselves, where the validator remembers.
     cyclic: Vec<bool>,
     has_alternatives: bool,
@@ -60,7 +60,7 @@ pub(super) struct Cost {
 
 /// One schema: the indices of those it applies, and to what.
 #[derive(Default)]
-struct Node {
+struct SchemaNode {
     here: Vec<usize>,
     alternatives: Vec<usize>,
     references: Vec<usize>,
@@ -74,13 +74,13 @@ struct Node {
     own: usize,
     /// What the patterns for names take for each field.
     name_patterns: usize,
-    /// What the pattern takes for every 64 bytes of a text.
+    /// What the pattern takes for each 64 bytes of a text.
     scan: usize,
     /// Whether all of the value is looked at, or all of a text.
     whole: bool,
 }
 
-impl Node {
+impl SchemaNode {
     /// The schemas for the value itself.
     fn same_value(&self) -> impl Iterator<Item = usize> {
         self.here.iter().chain(&self.alternatives).chain(&self.references).copied()
@@ -98,7 +98,8 @@ impl Cost {
     /// Reads a schema. An error when it refers to itself without end, or to something that cannot be
     /// followed.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
-        let mut reader = Reader { places: Places::of(schema), found: HashMap::new(), todo: Vec::new() };
+        let mut reader =
+            SchemaIndexer { places: Places::of(schema), found: HashMap::new(), todo: Vec::new() };
         reader.index(schema);
         let mut nodes = Vec::new();
         while let Some(next) = reader.todo.get(nodes.len()).copied() {
@@ -149,7 +150,7 @@ impl Cost {
     fn unfold(&self, same_value: &[Vec<usize>]) -> usize {
         let for_scalars = sum_up(same_value, |_, below| below.fold(1, usize::saturating_add));
         let is_cyclic = |index: &usize| self.cyclic.get(*index).copied().unwrap_or(false);
-        let unfolds = |node: &Node| {
+        let unfolds = |node: &SchemaNode| {
             let references = node.references.iter().copied().filter(|target| !is_cyclic(target));
             node.inside().chain(references).collect::<Vec<_>>()
         };
@@ -171,20 +172,20 @@ impl Cost {
 
     /// The work of checking a value, or nothing when it is more than `most`.
     fn work(&self, value: &Value, most: usize, remembers: bool) -> Option<usize> {
-        let mut count = Count { cost: self, left: most, remembers, seen: HashSet::new() };
+        let mut count = CostCount { cost: self, left: most, remembers, seen: HashSet::new() };
         count.visit(0, value, false)?;
         Some(most - count.left)
     }
 }
 
 /// Turns the schemas of a document into nodes, each once.
-struct Reader<'a> {
+struct SchemaIndexer<'a> {
     places: Places<'a>,
     found: HashMap<*const Value, usize>,
     todo: Vec<&'a Value>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaIndexer<'a> {
     fn index(&mut self, schema: &'a Value) -> usize {
         let todo = &mut self.todo;
         *self.found.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
@@ -197,8 +198,8 @@ impl<'a> Reader<'a> {
         schemas.filter(|schema| schema.is_object()).map(|schema| self.index(schema)).collect()
     }
 
-    fn read(&mut self, schema: &'a Value) -> Result<Node, SchemaError> {
-        let mut node = Node { own: 1, ..Node::default() };
+    fn read(&mut self, schema: &'a Value) -> Result<SchemaNode, SchemaError> {
+        let mut node = SchemaNode { own: 1, ..SchemaNode::default() };
         let none = Map::new();
         let map = schema.as_object().unwrap_or(&none);
         for (keyword, part) in schema.as_object().into_iter().flatten() {
@@ -264,14 +265,14 @@ impl<'a> Reader<'a> {
 }
 
 /// Follows a value through the schemas, as the validator does.
-struct Count<'a> {
+struct CostCount<'a> {
     cost: &'a Cost,
     left: usize,
     remembers: bool,
     seen: HashSet<(usize, *const Value)>,
 }
 
-impl Count<'_> {
+impl CostCount<'_> {
     /// Nothing when the work is more than is left. A problem inside alternatives holds a copy of the value.
     fn visit(&mut self, index: usize, value: &Value, copies: bool) -> Option<()> {
         let cost = self.cost;
@@ -327,13 +328,13 @@ impl Count<'_> {
     }
 }
 
-/// What a pattern may take for every 64 bytes of a text: at worst all of its states are tried for each of
+/// What a pattern may take for each 64 bytes of a text: at worst all of its states are tried for each of
 /// them.
 fn scan(pattern: &str) -> usize {
     states(pattern) / 320
 }
 
-/// How large a value is: its parts, and a part for every 64 bytes of text or of a name. Counting ends at
+/// How large a value is: its parts, and a part for each 64 bytes of text or of a name. Counting ends at
 /// `most`.
 pub(super) fn size(value: &Value, most: usize) -> usize {
     let mut sum: usize = 0;
@@ -359,7 +360,7 @@ pub(super) fn size(value: &Value, most: usize) -> usize {
     sum
 }
 
-/// For every node of a graph without cycles, what `add` makes of the results of those below it.
+/// For each node of a graph without cycles, what `add` makes of the results of those below it.
 fn sum_up(graph: &[Vec<usize>], add: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> usize) -> Vec<usize> {
     let mut results = vec![0; graph.len()];
     for node in post_order(graph) {

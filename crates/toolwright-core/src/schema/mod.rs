@@ -88,9 +88,9 @@ impl Schema {
         Ok(Schema { json: json.clone(), validator, patterns: patterns::names(json)?, cost })
     }
 
-    /// About how many bytes the patterns of a schema take once they are compiled, found out without compiling
-    /// them; nothing for a schema that has more than is compiled. For those who keep many schemas of one
-    /// stranger.
+    /// About how many bytes the patterns of a schema take once compiled, estimated without compiling them;
+    /// `None` for a schema with more patterns than are compiled. It bounds the memory of many schemas from
+    /// one untrusted source.
     pub fn pattern_weight(json: &Value) -> Option<usize> {
         patterns::weight(json)
     }

@@ -1,6 +1,6 @@
 //! Patterns in linear time.
 //!
-//! A pattern comes from anywhere, and an engine that goes back can take for ever with it: counting how often
+//! A pattern comes from anywhere, and a backtracking engine can take exponential time: counting how often
 //! it goes back does not bound what it does in between. The linear engine knows no look-ahead, but
 //! `^(?=A)(?!B)C` says the same as three patterns without any: it matches `^A`, does not match `^B`, and
 //! matches `^C`. That covers what schemas use it for. Any other look-around makes a schema that cannot be

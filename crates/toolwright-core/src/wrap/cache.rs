@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::{around, in_map, lock};
+use toolwright_util::lock;
+
+use super::{around, in_map};
 use crate::context::ToolContext;
 use crate::definition::{ToolDef, new_identity};
 use crate::dispatch::CallNote;
@@ -23,29 +25,29 @@ use crate::tool::{Tool, canonical_json};
 /// How many results a cache keeps unless told otherwise.
 const DEFAULT_CAPACITY: usize = 1024;
 
-/// Results by tool and canonical arguments, for every run that uses it. Clones share it, so several tools can
+/// Results by tool and canonical arguments, for each run that uses it. Clones share it, so several tools can
 /// use one.
 ///
-/// A call is answered with the result of an earlier one of the same tool with equal arguments, whoever made
-/// that. The cache does not look at the run's `State`, sandbox or store, nor at who asks: a tool whose result
-/// depends on them is cached for each run alone, with [`cached`](super::ToolExt::cached). Copies of one
-/// [`ToolDef`] are one tool, also under other names; two tools of one name are not.
+/// A call gets the result of an earlier one of the same tool with equal arguments, from any caller. The cache
+/// does not look at the run's `State`, sandbox or store, nor at the requester: a tool whose result depends on
+/// them is cached for each run alone, with [`cached`](super::ToolExt::cached). Copies of one [`ToolDef`] are
+/// one tool, also under other names; two tools of one name are not.
 ///
 /// Only successful results are kept. When the cache is full, what is oldest makes room.
 #[derive(Debug, Clone)]
 pub struct Cache {
     ttl: Duration,
     capacity: usize,
-    entries: Arc<Mutex<HashMap<Key, Arc<Slot>>>>,
+    entries: Arc<Mutex<HashMap<CacheKey, Arc<CacheSlot>>>>,
 }
 
 /// Which tool, and its arguments in one spelling.
-type Key = (u64, String);
+type CacheKey = (u64, String);
 
 #[derive(Debug)]
-struct Slot {
+struct CacheSlot {
     made: Instant,
-    /// How long whoever made it keeps it.
+    /// How long its maker keeps it.
     ttl: Duration,
     /// How deep the call is that makes it.
     depth: u32,
@@ -67,7 +69,7 @@ struct CachedOutput {
     cached: bool,
 }
 
-impl Slot {
+impl CacheSlot {
     fn is_fresh(&self, now: Instant, ttl: Duration) -> bool {
         now.saturating_duration_since(self.made) < ttl
     }
@@ -103,7 +105,7 @@ impl Cache {
 
     /// The slot for a key: the one that is there and younger than `oldest`, or a new empty one that is kept
     /// for `ttl`.
-    fn slot(&self, key: &Key, oldest: Duration, ttl: Duration, depth: u32) -> Arc<Slot> {
+    fn slot(&self, key: &CacheKey, oldest: Duration, ttl: Duration, depth: u32) -> Arc<CacheSlot> {
         let now = Instant::now();
         let mut entries = lock(&self.entries);
         if let Some(slot) = entries.get(key)
@@ -119,13 +121,13 @@ impl Cache {
         {
             entries.remove(&oldest);
         }
-        let slot = Arc::new(Slot { made: now, ttl, depth, result: OnceCell::new() });
+        let slot = Arc::new(CacheSlot { made: now, ttl, depth, result: OnceCell::new() });
         entries.insert(key.clone(), slot.clone());
         slot
     }
 
     /// Takes an empty slot away, so that a failure is not remembered.
-    fn forget(&self, key: &Key, slot: &Arc<Slot>) {
+    fn forget(&self, key: &CacheKey, slot: &Arc<CacheSlot>) {
         let mut entries = lock(&self.entries);
         if entries.get(key).is_some_and(|current| Arc::ptr_eq(current, slot)) {
             entries.remove(key);
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_asks_says_how_old_a_result_may_be() {
+    async fn the_caller_says_how_old_a_result_may_be() {
         let count = Arc::new(AtomicUsize::new(0));
         let clock = ToolDef::dynamic(ToolSpec::new("clock", "Counts."), move |_, _| {
             let n = count.fetch_add(1, Ordering::SeqCst);

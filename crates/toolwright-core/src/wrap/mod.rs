@@ -23,7 +23,7 @@ pub use cache::Cache;
 pub use rate::RateLimit;
 pub use retry::Retry;
 
-/// One-line wrappers for every tool.
+/// One-line wrappers for each tool.
 ///
 /// ```
 /// use std::time::Duration;
@@ -109,9 +109,4 @@ fn in_map(output: ToolOutput, map: impl FnOnce(Value) -> Value) -> ToolOutput {
     wrapped.extras = output.extras;
     wrapped.confidential = output.confidential;
     wrapped
-}
-
-/// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{around, lock};
+use toolwright_util::lock;
+
+use super::around;
 use crate::definition::ToolDef;
 use crate::dispatch::CallNote;
 use crate::tool::Tool;
 
-/// Longer than any call waits, and short enough for every clock.
+/// Longer than any call waits, and short enough for each clock.
 const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// A rate limit. Clones share it, so several tools can be put under one.

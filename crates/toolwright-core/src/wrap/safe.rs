@@ -1,4 +1,4 @@
-//! Errors as data, for callers that want one shape for every outcome.
+//! Errors as data, for callers that want one shape for each outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

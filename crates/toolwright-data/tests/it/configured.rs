@@ -118,7 +118,7 @@ async fn an_index_and_a_store_of_vectors_are_searched() {
     assert!(found.contains("<source>9</source>") && found.contains("near otters"), "{found}");
 }
 
-/// What a model is told of every tool, byte for byte.
+/// The description of each tool as models receive it, byte for byte.
 #[cfg(feature = "sql")]
 #[test]
 fn definitions_stay_as_they_are() {

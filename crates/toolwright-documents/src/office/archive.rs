@@ -3,12 +3,12 @@
 use super::package::Package;
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// The most entries that are listed.
 const MAX_ENTRIES: usize = 10_000;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let entries = package.entries();
     let mut rows = vec![vec!["name".to_owned(), "bytes".to_owned(), "packed".to_owned()]];
@@ -34,7 +34,7 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
     reading.check_range("page", 1)?;
     let block = Block::new(Content::Table { rows, header: true });
     let page = Page { number: 1, blocks: vec![block], ..Page::default() };
-    if let Err(End::Limit(reason)) = reading.give(page) {
+    if let Err(ReadingEnd::Limit(reason)) = reading.give(page) {
         info.stopped = Some(Stop { page: 1, reason });
     }
     Ok(info)

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 
 use super::package::{Package, Relation};
-use super::xml::Tree;
+use super::xml::XmlTree;
 use crate::error::DocumentError;
 use crate::model::{Block, Content, HiddenReason, Info, ListItem, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// How deep tables may stand inside each other.
 const MAX_TABLES: usize = 8;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let main = main_part(&mut package, reading);
     let tree = package
@@ -31,7 +31,7 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
     });
     let comments = package.xml(&part("comments", "comments.xml"), reading).ok().flatten();
 
-    let mut writer = Writer {
+    let mut writer = DocxWriter {
         tree: &tree,
         styles: styles.as_ref().map(heading_styles).unwrap_or_default(),
         numbering: numbering.as_ref().map(Numbering::read).unwrap_or_default(),
@@ -83,21 +83,21 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
     info.unit = Unit::Page;
     info.total = 1;
     reading.check_range("page", 1)?;
-    if let Err(End::Limit(reason)) = reading.give(page) {
+    if let Err(ReadingEnd::Limit(reason)) = reading.give(page) {
         info.stopped = Some(Stop { page: 1, reason });
     }
     Ok(info)
 }
 
 /// The main part is the one that the package's own relations name.
-fn main_part(package: &mut Package, reading: &mut Reading<'_>) -> String {
+fn main_part(package: &mut Package, reading: &mut ReadingState<'_>) -> String {
     let relations = package.relations("", reading);
     let main = relations.into_values().find(|relation| relation.kind == "officeDocument");
     main.map_or_else(|| "word/document.xml".to_owned(), |relation| relation.target)
 }
 
 /// The text of a note, of a comment or of a running head.
-fn note_text(tree: &Tree, at: u32) -> String {
+fn note_text(tree: &XmlTree, at: u32) -> String {
     let mut text = String::new();
     for node in tree.walk(at) {
         match tree.name(node) {
@@ -110,7 +110,7 @@ fn note_text(tree: &Tree, at: u32) -> String {
     text.trim().to_owned()
 }
 
-fn read_comments(tree: &Tree) -> HashMap<String, (Option<String>, String)> {
+fn read_comments(tree: &XmlTree) -> HashMap<String, (Option<String>, String)> {
     tree.all(tree.root(), "comment")
         .into_iter()
         .filter_map(|at| {
@@ -122,7 +122,7 @@ fn read_comments(tree: &Tree) -> HashMap<String, (Option<String>, String)> {
 }
 
 /// The heading level of each style: by its name, its outline level, or the style it is based on.
-fn heading_styles(tree: &Tree) -> HashMap<String, StyleInfo> {
+fn heading_styles(tree: &XmlTree) -> HashMap<String, StyleInfo> {
     let mut styles: HashMap<String, StyleInfo> = HashMap::new();
     let mut based: Vec<(String, String)> = Vec::new();
     for style in tree.all(tree.root(), "style") {
@@ -184,7 +184,7 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn read(tree: &Tree) -> Self {
+    fn read(tree: &XmlTree) -> Self {
         let mut forms: HashMap<(String, String), (String, u32)> = HashMap::new();
         for form in tree.all(tree.root(), "abstractNum") {
             let Some(id) = tree.attribute(form, "abstractNumId") else { continue };
@@ -214,15 +214,15 @@ impl Numbering {
     }
 }
 
-struct Writer<'w, 'r, 'o> {
-    tree: &'w Tree,
+struct DocxWriter<'w, 'r, 'o> {
+    tree: &'w XmlTree,
     styles: HashMap<String, StyleInfo>,
     numbering: Numbering,
     relations: &'w HashMap<String, Relation>,
     comments: HashMap<String, (Option<String>, String)>,
     page: Page,
     package: &'w mut Package,
-    reading: &'r mut Reading<'o>,
+    reading: &'r mut ReadingState<'o>,
     tables: usize,
     counters: HashMap<(String, u8), u32>,
 }
@@ -239,7 +239,7 @@ struct Paragraph {
     boxes: Vec<u32>,
 }
 
-impl Writer<'_, '_, '_> {
+impl DocxWriter<'_, '_, '_> {
     /// The blocks of a container, with the items of a list that is still open.
     fn blocks(&mut self, at: u32, items: &mut Vec<ListItem>) {
         let tree = self.tree;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::package::{Package, resolve};
 use crate::error::DocumentError;
 use crate::model::{Content, Info, OutlineEntry, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 use crate::text::html;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let damaged = || DocumentError::damaged("the package has no book in it");
     if package.names().any(|name| name.eq_ignore_ascii_case("META-INF/rights.xml")) {
@@ -69,8 +69,8 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
         pictures(&mut page, path, &mut package, reading);
         match reading.give(page) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = Some(Stop { page: number, reason });
                 break;
             }
@@ -80,7 +80,7 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
 }
 
 /// Puts the pictures of the package in the places where the chapter names them.
-fn pictures(page: &mut Page, path: &str, package: &mut Package, reading: &mut Reading<'_>) {
+fn pictures(page: &mut Page, path: &str, package: &mut Package, reading: &mut ReadingState<'_>) {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let named = std::mem::take(&mut page.figures);
     let mut kept: HashMap<usize, usize> = HashMap::new();
@@ -108,7 +108,7 @@ fn contents(
     package: &mut Package,
     path: &str,
     spine: &[String],
-    reading: &mut Reading<'_>,
+    reading: &mut ReadingState<'_>,
 ) -> Vec<OutlineEntry> {
     let Ok(Some(tree)) = package.xml(path, reading) else { return Vec::new() };
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

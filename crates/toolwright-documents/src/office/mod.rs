@@ -11,7 +11,7 @@ pub(crate) mod sheet;
 pub(crate) mod xml;
 
 use crate::model::{Figure, Info};
-use crate::options::{FigureDetail, Reading};
+use crate::options::{FigureDetail, ReadingState};
 use package::Package;
 
 /// A picture of a package as a figure; `None` for anything but a picture that can be shown.
@@ -19,7 +19,7 @@ fn figure(
     package: &mut Package,
     path: &str,
     caption: Option<String>,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadingState<'_>,
 ) -> Option<Figure> {
     if reading.options.figures == FigureDetail::None {
         return None;
@@ -38,7 +38,7 @@ fn figure(
 }
 
 /// Title, author and language from the parts in which packages keep them.
-fn about(package: &mut Package, path: &str, reading: &mut Reading<'_>) -> Info {
+fn about(package: &mut Package, path: &str, reading: &mut ReadingState<'_>) -> Info {
     let mut info = Info::default();
     let Ok(Some(tree)) = package.xml(path, reading) else { return info };
     let text = |name: &str| {

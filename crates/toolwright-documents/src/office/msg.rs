@@ -6,7 +6,7 @@ use cfb::CompoundFile;
 
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// The longest field that is read.
 const MAX_FIELD: u64 = 64 << 20;
@@ -14,7 +14,7 @@ const MAX_FIELD: u64 = 64 << 20;
 /// The most attachments that are named.
 const MAX_ATTACHMENTS: usize = 500;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let damaged = || DocumentError::damaged("the message is damaged");
     let opened = std::panic::catch_unwind(|| CompoundFile::open(Cursor::new(bytes)));
     let mut file = opened.map_err(|_| damaged())?.map_err(|_| damaged())?;
@@ -68,7 +68,7 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
     info.title = info.title.filter(|title| !title.is_empty());
     info.author = info.author.filter(|author| !author.is_empty());
     reading.check_range("page", 1)?;
-    if let Err(End::Limit(reason)) = reading.give(page) {
+    if let Err(ReadingEnd::Limit(reason)) = reading.give(page) {
         info.stopped = Some(Stop { page: 1, reason });
     }
     Ok(info)

@@ -1,10 +1,10 @@
 //! OpenDocument: texts, presentations and (for `sheet`) the same tree.
 
 use super::package::Package;
-use super::xml::Tree;
+use super::xml::XmlTree;
 use crate::error::DocumentError;
 use crate::model::{Block, Content, HiddenReason, Info, ListItem, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// How deep tables, frames and lists may stand inside each other.
 const MAX_DEPTH: usize = 60;
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 60;
 /// How often a repeated cell, row or space counts.
 const MAX_REPEATS: usize = 1_000;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let tree = content(&mut package, reading)?;
     let mut info = super::about(&mut package, "meta.xml", reading);
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
         if !reading.wants(number) {
             continue;
         }
-        let mut writer = Writer {
+        let mut writer = OdtWriter {
             tree: &tree,
             package: &mut package,
             reading,
@@ -40,8 +40,8 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
         let page = writer.page;
         match reading.give(page) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = Some(Stop { page: number, reason });
                 break;
             }
@@ -51,7 +51,10 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
 }
 
 /// The content of a package; encrypted ones say so in their manifest.
-pub(super) fn content(package: &mut Package, reading: &mut Reading<'_>) -> Result<Tree, DocumentError> {
+pub(super) fn content(
+    package: &mut Package,
+    reading: &mut ReadingState<'_>,
+) -> Result<XmlTree, DocumentError> {
     if let Ok(Some(manifest)) = package.xml("META-INF/manifest.xml", reading)
         && manifest.find(manifest.root(), "encryption-data").is_some()
     {
@@ -65,10 +68,10 @@ pub(super) fn content(package: &mut Package, reading: &mut Reading<'_>) -> Resul
         .ok_or_else(|| DocumentError::damaged("the package has no OpenDocument content in it"))
 }
 
-struct Writer<'w, 'r, 'o> {
-    tree: &'w Tree,
+struct OdtWriter<'w, 'r, 'o> {
+    tree: &'w XmlTree,
     package: &'w mut Package,
-    reading: &'r mut Reading<'o>,
+    reading: &'r mut ReadingState<'o>,
     page: Page,
     slide: bool,
 }
@@ -82,7 +85,7 @@ struct Rest {
     hidden: Vec<String>,
 }
 
-impl Writer<'_, '_, '_> {
+impl OdtWriter<'_, '_, '_> {
     fn push(&mut self, content: Content) {
         self.page.blocks.push(Block::new(content));
     }
@@ -339,7 +342,12 @@ impl Writer<'_, '_, '_> {
 }
 
 /// The rows of a table. Empty rows and cells at its end, however often they are repeated, are left out.
-pub(super) fn rows(tree: &Tree, at: u32, text: &dyn Fn(u32) -> String, most_rows: usize) -> Vec<Vec<String>> {
+pub(super) fn rows(
+    tree: &XmlTree,
+    at: u32,
+    text: &dyn Fn(u32) -> String,
+    most_rows: usize,
+) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut empty = 0usize;
     let mut stack: Vec<u32> = tree.children(at).iter().rev().copied().collect();
@@ -369,7 +377,7 @@ pub(super) fn rows(tree: &Tree, at: u32, text: &dyn Fn(u32) -> String, most_rows
     rows
 }
 
-fn row(tree: &Tree, at: u32, text: &dyn Fn(u32) -> String) -> Vec<String> {
+fn row(tree: &XmlTree, at: u32, text: &dyn Fn(u32) -> String) -> Vec<String> {
     let mut cells = Vec::new();
     let mut empty = 0usize;
     for cell in tree.children(at).iter().copied() {
@@ -392,6 +400,6 @@ fn row(tree: &Tree, at: u32, text: &dyn Fn(u32) -> String) -> Vec<String> {
     cells
 }
 
-fn repeats(tree: &Tree, at: u32, name: &str) -> usize {
+fn repeats(tree: &XmlTree, at: u32, name: &str) -> usize {
     tree.attribute(at, name).and_then(|count| count.parse().ok()).unwrap_or(1)
 }

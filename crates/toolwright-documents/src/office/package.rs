@@ -5,9 +5,9 @@ use std::io::{Cursor, Read as _};
 
 use zip::ZipArchive;
 
-use super::xml::Tree;
+use super::xml::XmlTree;
 use crate::error::DocumentError;
-use crate::options::Reading;
+use crate::options::ReadingState;
 
 /// The most parts of a package.
 const MAX_PARTS: usize = 100_000;
@@ -25,7 +25,7 @@ pub(crate) struct Package {
 }
 
 /// A part as the directory lists it.
-pub(crate) struct Entry {
+pub(crate) struct PackageEntry {
     pub(crate) name: String,
     pub(crate) size: u64,
     pub(crate) compressed: u64,
@@ -47,11 +47,11 @@ impl Package {
     }
 
     /// What the package holds.
-    pub(crate) fn entries(&mut self) -> Vec<Entry> {
+    pub(crate) fn entries(&mut self) -> Vec<PackageEntry> {
         (0..self.archive.len())
             .filter_map(|at| {
                 let file = self.archive.by_index_raw(at).ok()?;
-                Some(Entry {
+                Some(PackageEntry {
                     name: file.name().ok()?.into_owned(),
                     size: file.size(),
                     compressed: file.compressed_size(),
@@ -69,7 +69,7 @@ impl Package {
     pub(crate) fn part(
         &mut self,
         name: &str,
-        reading: &mut Reading<'_>,
+        reading: &mut ReadingState<'_>,
     ) -> Result<Option<Vec<u8>>, DocumentError> {
         let name = name.trim_start_matches('/').to_lowercase();
         let Some(at) = self.names.get(&name).copied() else { return Ok(None) };
@@ -98,16 +98,20 @@ impl Package {
     pub(crate) fn xml(
         &mut self,
         name: &str,
-        reading: &mut Reading<'_>,
-    ) -> Result<Option<Tree>, DocumentError> {
+        reading: &mut ReadingState<'_>,
+    ) -> Result<Option<XmlTree>, DocumentError> {
         match self.part(name, reading)? {
-            Some(data) => Tree::parse(&data, reading).map(Some),
+            Some(data) => XmlTree::parse(&data, reading).map(Some),
             None => Ok(None),
         }
     }
 
     /// The targets of a part's relationships by their ids, as paths inside the package.
-    pub(crate) fn relations(&mut self, part: &str, reading: &mut Reading<'_>) -> HashMap<String, Relation> {
+    pub(crate) fn relations(
+        &mut self,
+        part: &str,
+        reading: &mut ReadingState<'_>,
+    ) -> HashMap<String, Relation> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let path = format!("{folder}/_rels/{file}.rels");
         let Ok(Some(tree)) = self.xml(&path, reading) else { return HashMap::new() };

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::package::{Package, Relation};
-use super::xml::Tree;
+use super::xml::XmlTree;
 use crate::error::DocumentError;
 use crate::model::{Block, Bounds, Content, Info, ListItem, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// Units of a point.
 const EMU: f32 = 12_700.0;
@@ -14,7 +14,7 @@ const EMU: f32 = 12_700.0;
 /// How deep shapes may be grouped.
 const MAX_GROUPS: usize = 30;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let main = package
         .relations("", reading)
@@ -58,8 +58,8 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
         (page.number, page.width, page.height) = (number, width, height);
         match reading.give(page) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = Some(Stop { page: number, reason });
                 break;
             }
@@ -75,7 +75,7 @@ struct Shape {
     blocks: Vec<Block>,
 }
 
-fn slide(package: &mut Package, path: &str, reading: &mut Reading<'_>) -> Result<Page, DocumentError> {
+fn slide(package: &mut Package, path: &str, reading: &mut ReadingState<'_>) -> Result<Page, DocumentError> {
     let mut page = Page::default();
     let Some(tree) = package.xml(path, reading)? else {
         page.warnings.push(format!("the slide `{path}` is missing"));
@@ -135,7 +135,7 @@ fn sorted(relations: &HashMap<String, Relation>) -> Vec<&Relation> {
 }
 
 /// The speaker's words: those of the shape that holds notes, not the slide's number.
-fn notes_text(tree: &Tree) -> String {
+fn notes_text(tree: &XmlTree) -> String {
     let mut text = String::new();
     for shape in tree.all(tree.root(), "sp") {
         let kind = tree.find(shape, "ph").and_then(|at| tree.attribute(at, "type"));
@@ -155,7 +155,7 @@ fn notes_text(tree: &Tree) -> String {
     text
 }
 
-fn paragraph_text(tree: &Tree, at: u32) -> String {
+fn paragraph_text(tree: &XmlTree, at: u32) -> String {
     let mut text = String::new();
     for node in tree.walk(at) {
         match tree.name(node) {
@@ -169,18 +169,18 @@ fn paragraph_text(tree: &Tree, at: u32) -> String {
 }
 
 struct SlideWalk<'w, 'r, 'o> {
-    tree: &'w Tree,
+    tree: &'w XmlTree,
     relations: &'w HashMap<String, Relation>,
     package: &'w mut Package,
-    reading: &'r mut Reading<'o>,
+    reading: &'r mut ReadingState<'o>,
     page: &'w mut Page,
 }
 
 /// Offset and scale from a group to its slide.
-type Frame = (f32, f32, f32, f32);
+type GroupTransform = (f32, f32, f32, f32);
 
 impl SlideWalk<'_, '_, '_> {
-    fn shapes(&mut self, at: u32, frame: Frame, depth: usize, out: &mut Vec<Shape>) {
+    fn shapes(&mut self, at: u32, frame: GroupTransform, depth: usize, out: &mut Vec<Shape>) {
         if depth > MAX_GROUPS {
             return;
         }
@@ -241,7 +241,7 @@ impl SlideWalk<'_, '_, '_> {
         properties.and_then(|at| self.tree.child(at, "xfrm")).or_else(|| self.tree.child(at, "xfrm"))
     }
 
-    fn bounds(&self, at: u32, (dx, dy, sx, sy): Frame) -> Option<Bounds> {
+    fn bounds(&self, at: u32, (dx, dy, sx, sy): GroupTransform) -> Option<Bounds> {
         let transform = self.transform(at)?;
         let (x, y) = self.point(self.tree.child(transform, "off"), "x", "y")?;
         let (width, height) = self.point(self.tree.child(transform, "ext"), "cx", "cy")?;
@@ -249,7 +249,7 @@ impl SlideWalk<'_, '_, '_> {
         Some(Bounds { x0, y0, x1: x0 + width * sx, y1: y0 + height * sy })
     }
 
-    fn group(&self, at: u32, outer: Frame) -> Frame {
+    fn group(&self, at: u32, outer: GroupTransform) -> GroupTransform {
         let inner = || {
             let transform = self.transform(at)?;
             let child = |name: &str| self.tree.child(transform, name);

@@ -10,10 +10,10 @@ use calamine::{
 
 use super::odt;
 use super::package::Package;
-use crate::detect::Kind;
+use crate::detect::DocumentKind;
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// The most cells of a sheet, filled or between filled ones.
 const MAX_CELLS: usize = 4_000_000;
@@ -23,11 +23,15 @@ const MAX_COLUMNS: u32 = 16_384;
 
 type Workbook = Sheets<Cursor<Vec<u8>>>;
 
-pub(crate) fn read(bytes: Vec<u8>, kind: Kind, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
-    if kind == Kind::Ods {
+pub(crate) fn read(
+    bytes: Vec<u8>,
+    kind: DocumentKind,
+    reading: &mut ReadingState<'_>,
+) -> Result<Info, DocumentError> {
+    if kind == DocumentKind::Ods {
         return read_open_document(bytes, reading);
     }
-    if kind != Kind::Xls && bytes.starts_with(b"PK") {
+    if kind != DocumentKind::Xls && bytes.starts_with(b"PK") {
         check_expansion(&bytes, reading)?;
     }
     let opened = catch_unwind(AssertUnwindSafe(|| open(bytes, kind)));
@@ -63,8 +67,8 @@ pub(crate) fn read(bytes: Vec<u8>, kind: Kind, reading: &mut Reading<'_>) -> Res
         };
         match reading.give(page) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = Some(Stop { page: number, reason });
                 break;
             }
@@ -74,7 +78,7 @@ pub(crate) fn read(bytes: Vec<u8>, kind: Kind, reading: &mut Reading<'_>) -> Res
 }
 
 /// The library expands what it likes, so the parts are measured before it sees them.
-fn check_expansion(bytes: &[u8], reading: &mut Reading<'_>) -> Result<(), DocumentError> {
+fn check_expansion(bytes: &[u8], reading: &mut ReadingState<'_>) -> Result<(), DocumentError> {
     let mut package = Package::open(bytes.to_vec())?;
     let names: Vec<String> =
         package.names().filter(|name| name.starts_with("xl/")).map(str::to_owned).collect();
@@ -97,15 +101,15 @@ fn encrypted() -> DocumentError {
         .with_hint("save it without a password")
 }
 
-fn open(bytes: Vec<u8>, kind: Kind) -> Result<Workbook, DocumentError> {
+fn open(bytes: Vec<u8>, kind: DocumentKind) -> Result<Workbook, DocumentError> {
     let cursor = Cursor::new(bytes);
     match kind {
-        Kind::Xls => match Xls::new(cursor) {
+        DocumentKind::Xls => match Xls::new(cursor) {
             Ok(book) => Ok(Sheets::Xls(book)),
             Err(XlsError::Password) => Err(encrypted()),
             Err(error) => Err(DocumentError::damaged(format!("the workbook is damaged: {error}"))),
         },
-        Kind::Xlsb => match Xlsb::new(cursor) {
+        DocumentKind::Xlsb => match Xlsb::new(cursor) {
             Ok(book) => Ok(Sheets::Xlsb(book)),
             Err(XlsbError::Password) => Err(encrypted()),
             Err(error) => Err(DocumentError::damaged(format!("the workbook is damaged: {error}"))),
@@ -284,7 +288,7 @@ fn date(time: &ExcelDateTime) -> String {
         let (hours, minutes) = ((seconds / 3_600.0).trunc(), (seconds / 60.0).trunc() % 60.0);
         return format!("{sign}{hours:.0}:{minutes:02.0}:{:02.0}", seconds % 60.0);
     }
-    // Serial numbers beyond the year 9999 are no dates.
+    // Serial numbers beyond the year 9999 are not dates.
     if !(0.0..2_958_466.0).contains(&time.as_f64()) {
         return number(time.as_f64());
     }
@@ -298,7 +302,7 @@ fn date(time: &ExcelDateTime) -> String {
 
 /// OpenDocument sheets are read from their tree, so that a cell repeated a million times does not become a
 /// table of a million.
-fn read_open_document(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+fn read_open_document(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut package = Package::open(bytes)?;
     let tree = odt::content(&mut package, reading)?;
     let mut info = super::about(&mut package, "meta.xml", reading);
@@ -337,8 +341,8 @@ fn read_open_document(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info,
         }
         match reading.give(page(number, name, grid)) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = Some(Stop { page: number, reason });
                 break;
             }

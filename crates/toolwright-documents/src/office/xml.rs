@@ -4,29 +4,29 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::error::DocumentError;
-use crate::options::Reading;
+use crate::options::ReadingState;
 
 /// The most elements and texts of a part.
 const MAX_NODES: usize = 4_000_000;
 
-pub(crate) enum Node {
+pub(crate) enum XmlNode {
     Element { name: Box<str>, attributes: Vec<(Box<str>, Box<str>)>, children: Vec<u32> },
     Text(Box<str>),
 }
 
-pub(crate) struct Tree {
-    nodes: Vec<Node>,
+pub(crate) struct XmlTree {
+    nodes: Vec<XmlNode>,
 }
 
-impl Tree {
-    pub(crate) fn parse(data: &[u8], reading: &Reading<'_>) -> Result<Self, DocumentError> {
+impl XmlTree {
+    pub(crate) fn parse(data: &[u8], reading: &ReadingState<'_>) -> Result<Self, DocumentError> {
         let text = crate::text::decode(data);
         let mut reader = Reader::from_str(&text);
         let config = reader.config_mut();
         config.check_end_names = false;
         config.allow_unmatched_ends = true;
-        let root = Node::Element { name: "".into(), attributes: Vec::new(), children: Vec::new() };
-        let mut tree = Tree { nodes: vec![root] };
+        let root = XmlNode::Element { name: "".into(), attributes: Vec::new(), children: Vec::new() };
+        let mut tree = XmlTree { nodes: vec![root] };
         let mut open: Vec<u32> = vec![0];
         let depth = reading.options.limits.depth.max(8);
         let mut count = 0u32;
@@ -87,11 +87,11 @@ impl Tree {
         }
     }
 
-    fn push(&mut self, open: &[u32], node: Node) -> u32 {
+    fn push(&mut self, open: &[u32], node: XmlNode) -> u32 {
         let at = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(node);
         let parent = open.last().copied().unwrap_or(0);
-        if let Some(Node::Element { children, .. }) = self.nodes.get_mut(parent as usize) {
+        if let Some(XmlNode::Element { children, .. }) = self.nodes.get_mut(parent as usize) {
             children.push(at);
         }
         at
@@ -103,16 +103,16 @@ impl Tree {
         }
         let parent = open.last().copied().unwrap_or(0);
         let last = match self.nodes.get(parent as usize) {
-            Some(Node::Element { children, .. }) => children.last().copied(),
+            Some(XmlNode::Element { children, .. }) => children.last().copied(),
             _ => None,
         };
-        if let Some(Node::Text(before)) = last.and_then(|last| self.nodes.get_mut(last as usize)) {
+        if let Some(XmlNode::Text(before)) = last.and_then(|last| self.nodes.get_mut(last as usize)) {
             let mut joined = std::mem::take(before).into_string();
             joined.push_str(text);
             *before = joined.into_boxed_str();
             return;
         }
-        self.push(open, Node::Text(text.into()));
+        self.push(open, XmlNode::Text(text.into()));
     }
 
     pub(crate) fn root(&self) -> u32 {
@@ -121,21 +121,21 @@ impl Tree {
 
     pub(crate) fn name(&self, at: u32) -> &str {
         match self.nodes.get(at as usize) {
-            Some(Node::Element { name, .. }) => name,
+            Some(XmlNode::Element { name, .. }) => name,
             _ => "",
         }
     }
 
     pub(crate) fn own_text(&self, at: u32) -> Option<&str> {
         match self.nodes.get(at as usize) {
-            Some(Node::Text(text)) => Some(text),
+            Some(XmlNode::Text(text)) => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn children(&self, at: u32) -> &[u32] {
         match self.nodes.get(at as usize) {
-            Some(Node::Element { children, .. }) => children,
+            Some(XmlNode::Element { children, .. }) => children,
             _ => &[],
         }
     }
@@ -143,7 +143,7 @@ impl Tree {
     /// An attribute by its name without namespace.
     pub(crate) fn attribute(&self, at: u32, wanted: &str) -> Option<&str> {
         match self.nodes.get(at as usize) {
-            Some(Node::Element { attributes, .. }) => {
+            Some(XmlNode::Element { attributes, .. }) => {
                 attributes.iter().find(|(name, _)| **name == *wanted).map(|(_, value)| &**value)
             }
             _ => None,
@@ -153,7 +153,7 @@ impl Tree {
     /// All attributes.
     pub(crate) fn attributes(&self, at: u32) -> impl Iterator<Item = (&str, &str)> {
         let attributes = match self.nodes.get(at as usize) {
-            Some(Node::Element { attributes, .. }) => attributes.as_slice(),
+            Some(XmlNode::Element { attributes, .. }) => attributes.as_slice(),
             _ => &[],
         };
         attributes.iter().map(|(name, value)| (&**name, &**value))
@@ -195,7 +195,7 @@ impl Tree {
     }
 }
 
-fn element(start: &BytesStart<'_>) -> Node {
+fn element(start: &BytesStart<'_>) -> XmlNode {
     let attributes = start
         .attributes()
         .with_checks(false)
@@ -208,7 +208,7 @@ fn element(start: &BytesStart<'_>) -> Node {
             (local(attribute.key.as_ref()), value.into_boxed_str())
         })
         .collect();
-    Node::Element { name: local(start.name().as_ref()), attributes, children: Vec::new() }
+    XmlNode::Element { name: local(start.name().as_ref()), attributes, children: Vec::new() }
 }
 
 fn local(name: &str) -> Box<str> {

@@ -1,14 +1,14 @@
 //! The lines of a region become paragraphs, lists, code, and tables that stand without ruling lines.
 
-use super::lines::{self, Line, Segment};
-use super::regions::{Frame, median};
+use super::lines::{self, Segment, TextLine};
+use super::regions::{EdgeBox, median};
 use crate::model::{Block, Content, ListItem, Style};
 
 /// A block with its edges in turned coordinates and the marked content of its first letter.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) block: Block,
-    pub(super) frame: Frame,
+    pub(super) frame: EdgeBox,
     pub(super) mcid: i32,
 }
 
@@ -17,7 +17,7 @@ pub(super) fn blocks(segments: Vec<Segment>) -> Vec<Placed> {
     let lines = lines::lines(segments);
     let mut out = Vec::new();
     let mut rest = lines.as_slice();
-    let mut plain: Vec<&Line> = Vec::new();
+    let mut plain: Vec<&TextLine> = Vec::new();
     let spacing = line_spacing(&lines);
     while let Some((line, after)) = rest.split_first() {
         match table(rest, spacing) {
@@ -38,7 +38,7 @@ pub(super) fn blocks(segments: Vec<Segment>) -> Vec<Placed> {
 }
 
 /// The usual distance between baselines, in units of the type size.
-fn line_spacing(lines: &[Line]) -> f32 {
+fn line_spacing(lines: &[TextLine]) -> f32 {
     let steps: Vec<f32> = lines
         .windows(2)
         .filter_map(|pair| {
@@ -51,7 +51,7 @@ fn line_spacing(lines: &[Line]) -> f32 {
 }
 
 /// The cells of a line: what stands apart by more than a wide space.
-fn cells(line: &Line) -> Vec<Vec<&Segment>> {
+fn cells(line: &TextLine) -> Vec<Vec<&Segment>> {
     let mut cells: Vec<Vec<&Segment>> = Vec::new();
     let mut end = f32::MIN;
     for segment in &line.segments {
@@ -73,13 +73,13 @@ fn span(cell: &[&Segment]) -> (f32, f32) {
 }
 
 /// A table at the beginning of some lines, and how many of them it takes.
-fn table(lines: &[Line], spacing: f32) -> Option<(usize, Placed)> {
+fn table(lines: &[TextLine], spacing: f32) -> Option<(usize, Placed)> {
     let first = cells(lines.first()?);
     if first.len() < 2 {
         return None;
     }
     // The rows that follow without a break, as long as there are cells or the rest of one.
-    let mut rows: Vec<(&Line, Vec<Vec<&Segment>>)> = Vec::new();
+    let mut rows: Vec<(&TextLine, Vec<Vec<&Segment>>)> = Vec::new();
     let mut singles = 0;
     for line in lines {
         let row = cells(line);
@@ -202,8 +202,8 @@ pub(super) fn looks_like_header(rows: &[Vec<String>]) -> bool {
     named && !first.iter().any(number) && (rest.iter().flatten().any(number) || rest.len() >= 2)
 }
 
-fn frame_of<'a>(lines: impl Iterator<Item = &'a Line>) -> Frame {
-    lines.fold(Frame { x0: f32::MAX, y0: f32::MAX, x1: f32::MIN, y1: f32::MIN }, |frame, line| Frame {
+fn frame_of<'a>(lines: impl Iterator<Item = &'a TextLine>) -> EdgeBox {
+    lines.fold(EdgeBox { x0: f32::MAX, y0: f32::MAX, x1: f32::MIN, y1: f32::MIN }, |frame, line| EdgeBox {
         x0: frame.x0.min(line.x0),
         y0: frame.y0.min(line.top()),
         x1: frame.x1.max(line.x1),
@@ -211,7 +211,7 @@ fn frame_of<'a>(lines: impl Iterator<Item = &'a Line>) -> Frame {
     })
 }
 
-fn paragraphs(out: &mut Vec<Placed>, lines: &[&Line], spacing: f32) {
+fn paragraphs(out: &mut Vec<Placed>, lines: &[&TextLine], spacing: f32) {
     let left = median(lines.iter().map(|line| line.x0).collect());
     let right = lines.iter().map(|line| line.x1).fold(f32::MIN, f32::max);
     let mut start = 0;
@@ -230,7 +230,14 @@ fn paragraphs(out: &mut Vec<Placed>, lines: &[&Line], spacing: f32) {
 }
 
 /// Whether a line begins a new paragraph.
-fn parts(above: &Line, line: &Line, first: Option<&&Line>, left: f32, right: f32, spacing: f32) -> bool {
+fn parts(
+    above: &TextLine,
+    line: &TextLine,
+    first: Option<&&TextLine>,
+    left: f32,
+    right: f32,
+    spacing: f32,
+) -> bool {
     let size = above.size.max(line.size).max(0.1);
     let step = (line.y - above.y) / size;
     if step > spacing * 1.28 + 0.05 || step < 0.0 {
@@ -265,15 +272,15 @@ fn parts(above: &Line, line: &Line, first: Option<&&Line>, left: f32, right: f32
     indented && !text.starts_with(char::is_lowercase)
 }
 
-fn is_mono(line: &Line) -> bool {
+fn is_mono(line: &TextLine) -> bool {
     line.glyphs().all(|glyph| glyph.mono)
 }
 
-fn is_bold(line: &Line) -> bool {
+fn is_bold(line: &TextLine) -> bool {
     line.glyphs().all(|glyph| glyph.bold)
 }
 
-fn paragraph(lines: &[&Line]) -> Placed {
+fn paragraph(lines: &[&TextLine]) -> Placed {
     let frame = frame_of(lines.iter().copied());
     let mcid = lines.first().and_then(|line| line.glyphs().next()).map_or(-1, |glyph| glyph.mcid);
     let size = median(lines.iter().map(|line| line.size).collect());
@@ -300,7 +307,7 @@ fn looks_like_code(text: &str) -> bool {
 }
 
 /// Lines of equally wide characters, with their indentation.
-fn code(lines: &[&Line], left: f32) -> String {
+fn code(lines: &[&TextLine], left: f32) -> String {
     let mut text = String::new();
     for line in lines {
         let width = median(line.glyphs().map(|glyph| glyph.x1 - glyph.x0).collect()).max(0.5);
@@ -394,7 +401,7 @@ fn lists(blocks: Vec<Placed>) -> Vec<Placed> {
         for (placed, (mark, text)) in run.drain(..) {
             let size = placed.block.style.map_or(10.0, |style| style.size).max(1.0);
             let depth = ((placed.frame.x0 - left) / (size * 1.5)).round().clamp(0.0, 6.0) as u8;
-            frame = Frame {
+            frame = EdgeBox {
                 x0: frame.x0.min(placed.frame.x0),
                 y0: frame.y0.min(placed.frame.y0),
                 x1: frame.x1.max(placed.frame.x1),

@@ -25,10 +25,10 @@ const MAX_SHAPES: usize = 20_000;
 const MAX_FILLS: usize = 400;
 
 /// The direction of a text: the quarter turns of its baseline, clockwise.
-pub(super) type Turn = u8;
+pub(super) type QuarterTurns = u8;
 
 /// The turn of text whose baseline runs along no edge of the page.
-pub(super) const SLANTED: Turn = 4;
+pub(super) const SLANTED: QuarterTurns = 4;
 
 /// A character on the page, in points from the upper left corner, turned so that its baseline runs to the
 /// right.
@@ -40,7 +40,7 @@ pub(super) struct Glyph {
     /// The baseline.
     pub(super) y: f32,
     pub(super) size: f32,
-    pub(super) turn: Turn,
+    pub(super) turn: QuarterTurns,
     pub(super) bold: bool,
     pub(super) mono: bool,
     /// Whether a space was drawn before it.
@@ -56,7 +56,7 @@ pub(super) struct Glyph {
 
 /// A ruling line along an edge of the page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rule {
+pub(super) struct RuledLine {
     pub(super) vertical: bool,
     /// Its place across: x of a vertical line, y of a horizontal one.
     pub(super) at: f32,
@@ -95,7 +95,7 @@ pub(super) struct Drawing {
     pub(super) width: f32,
     pub(super) height: f32,
     pub(super) glyphs: Vec<Glyph>,
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<RuledLine>,
     pub(super) figures: Vec<Drawn>,
     /// Glyphs without any known character.
     pub(super) unknown: usize,
@@ -106,7 +106,7 @@ pub(super) struct Drawing {
 /// Collects what a page draws.
 pub(super) struct Collector<'s> {
     glyphs: Vec<Glyph>,
-    rules: Vec<Rule>,
+    rules: Vec<RuledLine>,
     figures: Vec<Drawn>,
     unknown: usize,
     scanned: bool,
@@ -214,10 +214,10 @@ impl<'s> Collector<'s> {
         let (dx, dy) = ((a.x - b.x).abs(), (a.y - b.y).abs());
         if dx < 0.8 && dy > 4.0 {
             let (from, to) = (a.y.min(b.y) as f32, a.y.max(b.y) as f32);
-            self.rules.push(Rule { vertical: true, at: ((a.x + b.x) / 2.0) as f32, from, to });
+            self.rules.push(RuledLine { vertical: true, at: ((a.x + b.x) / 2.0) as f32, from, to });
         } else if dy < 0.8 && dx > 4.0 {
             let (from, to) = (a.x.min(b.x) as f32, a.x.max(b.x) as f32);
-            self.rules.push(Rule { vertical: false, at: ((a.y + b.y) / 2.0) as f32, from, to });
+            self.rules.push(RuledLine { vertical: false, at: ((a.y + b.y) / 2.0) as f32, from, to });
         }
     }
 
@@ -291,7 +291,7 @@ fn middle_of(glyph: &Glyph) -> Point {
 }
 
 /// Turns a place of the page so that baselines of a direction run to the right.
-pub(super) fn turned(x: f64, y: f64, turn: Turn) -> (f64, f64) {
+pub(super) fn turned(x: f64, y: f64, turn: QuarterTurns) -> (f64, f64) {
     match turn {
         1 => (y, -x),
         2 => (-x, -y),
@@ -301,7 +301,7 @@ pub(super) fn turned(x: f64, y: f64, turn: Turn) -> (f64, f64) {
 }
 
 /// The opposite of [`turned`].
-pub(super) fn unturn(u: f64, v: f64, turn: Turn) -> Point {
+pub(super) fn unturn(u: f64, v: f64, turn: QuarterTurns) -> Point {
     match turn {
         1 => Point::new(-v, u),
         2 => Point::new(-u, -v),
@@ -311,7 +311,7 @@ pub(super) fn unturn(u: f64, v: f64, turn: Turn) -> Point {
 }
 
 /// The quarter turn of a direction, in a system whose y grows downwards.
-fn turn_of(direction: Point) -> Turn {
+fn turn_of(direction: Point) -> QuarterTurns {
     let (x, y) = (direction.x, direction.y);
     let length = x.hypot(y).max(1e-9);
     let (x, y) = (x / length, y / length);

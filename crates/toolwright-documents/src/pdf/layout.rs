@@ -1,12 +1,12 @@
 //! One page: from glyphs, lines and figures to blocks in reading order.
 
 use super::blocks::{self, Placed};
-use super::device::{Drawing, Drawn, Glyph, SLANTED, Turn, turned, unturn};
+use super::device::{Drawing, Drawn, Glyph, QuarterTurns, SLANTED, turned, unturn};
 use super::figures::Art;
 use super::lines::{self, Segment};
-use super::regions::{self, Frame, Item, What};
+use super::regions::{self, EdgeBox, ItemContent, PageItem};
 use super::rules;
-use super::tags::{Role, Tags};
+use super::tags::{StructureRole, Tags};
 use crate::model::{Block, Bounds, Content, Figure, HiddenReason, Page};
 
 /// A figure that fills this share of a page with text on it is its background.
@@ -31,7 +31,7 @@ pub(super) fn page(number: u32, drawing: Drawing, art: &[Art], tags: &Tags) -> P
     // Text of the direction most of it has comes first, with the figures.
     let main = (0u8..4)
         .max_by_key(|turn| (visible.get(usize::from(*turn)).map_or(0, |group| letters(group)), 4 - turn));
-    let main: Turn = main.unwrap_or(0);
+    let main: QuarterTurns = main.unwrap_or(0);
     let text_on_page: usize = visible.iter().map(|group| letters(group)).sum();
 
     let mut page = Page { number, width, height, ..Page::default() };
@@ -50,7 +50,7 @@ pub(super) fn page(number: u32, drawing: Drawing, art: &[Art], tags: &Tags) -> P
         }
     }
 
-    let mut turns: Vec<Turn> = vec![main];
+    let mut turns: Vec<QuarterTurns> = vec![main];
     turns.extend((0..=SLANTED).filter(|turn| *turn != main));
     for turn in turns {
         let Some(mut glyphs) = visible.get_mut(usize::from(turn)).map(std::mem::take) else { continue };
@@ -60,18 +60,24 @@ pub(super) fn page(number: u32, drawing: Drawing, art: &[Art], tags: &Tags) -> P
         }
         let grids = if turn == SLANTED { Vec::new() } else { rules::tables(&rules, &mut glyphs, turn) };
         let mut segments: Vec<Option<Segment>> = lines::segments(&glyphs).into_iter().map(Some).collect();
-        let mut items: Vec<Item> =
-            segments.iter().flatten().enumerate().map(|(at, segment)| Item::segment(at, segment)).collect();
-        items.extend(grids.iter().enumerate().map(|(at, grid)| Item::other(What::Table(at), grid.frame)));
+        let mut items: Vec<PageItem> = segments
+            .iter()
+            .flatten()
+            .enumerate()
+            .map(|(at, segment)| PageItem::segment(at, segment))
+            .collect();
+        items.extend(
+            grids.iter().enumerate().map(|(at, grid)| PageItem::other(ItemContent::Table(at), grid.frame)),
+        );
         // A figure that text is written over has no place between the columns: it comes before that text.
-        let mut under: Vec<(usize, Frame)> = Vec::new();
+        let mut under: Vec<(usize, EdgeBox)> = Vec::new();
         for (at, figure) in figures.iter().enumerate() {
             let frame = frame_of(figure.bounds, turn);
             let over = segments.iter().flatten().filter(|segment| within(segment, frame)).map(Segment::chars);
             if over.sum::<usize>() > 20 {
                 under.push((at, frame));
             } else {
-                items.push(Item::other(What::Figure(at), frame));
+                items.push(PageItem::other(ItemContent::Figure(at), frame));
             }
         }
         let mut placed: Vec<Placed> = Vec::new();
@@ -105,7 +111,7 @@ pub(super) fn page(number: u32, drawing: Drawing, art: &[Art], tags: &Tags) -> P
     page
 }
 
-fn within(segment: &Segment, frame: Frame) -> bool {
+fn within(segment: &Segment, frame: EdgeBox) -> bool {
     let (x, y) = ((segment.x0 + segment.x1) / 2.0, segment.y - segment.size * 0.3);
     frame.x0 < x && x < frame.x1 && frame.y0 < y && y < frame.y1
 }
@@ -121,22 +127,22 @@ fn figure_of(drawn: &Drawn, art: &[Art]) -> Figure {
 
 /// The blocks of a region: its words, with tables and figures after what ends above them.
 fn region_blocks(
-    region: Vec<Item>,
+    region: Vec<PageItem>,
     segments: &mut [Option<Segment>],
     grids: &[rules::Grid],
     figures: &[&Drawn],
 ) -> Vec<Placed> {
-    let (mut words, mut others): (Vec<Item>, Vec<Item>) = (Vec::new(), Vec::new());
+    let (mut words, mut others): (Vec<PageItem>, Vec<PageItem>) = (Vec::new(), Vec::new());
     for item in region {
-        if matches!(item.what, What::Segment(_)) { &mut words } else { &mut others }.push(item);
+        if matches!(item.what, ItemContent::Segment(_)) { &mut words } else { &mut others }.push(item);
     }
     others.sort_by(|a, b| a.frame.y0.total_cmp(&b.frame.y0).then(a.frame.x0.total_cmp(&b.frame.x0)));
     words.sort_by(|a, b| a.frame.y0.total_cmp(&b.frame.y0));
     let mut out = Vec::new();
     let mut taken: Vec<Segment> = Vec::new();
     let mut words = words.into_iter().peekable();
-    let mut take = |item: Item, taken: &mut Vec<Segment>| {
-        if let What::Segment(at) = item.what {
+    let mut take = |item: PageItem, taken: &mut Vec<Segment>| {
+        if let ItemContent::Segment(at) = item.what {
             taken.extend(segments.get_mut(at).and_then(Option::take));
         }
     };
@@ -146,15 +152,15 @@ fn region_blocks(
         }
         out.extend(blocks::blocks(std::mem::take(&mut taken)));
         let (content, mcid) = match other.what {
-            What::Table(at) => {
+            ItemContent::Table(at) => {
                 let Some(grid) = grids.get(at) else { continue };
                 let header = blocks::looks_like_header(&grid.rows);
                 (Content::Table { rows: grid.rows.clone(), header }, -1)
             }
-            What::Figure(at) => {
+            ItemContent::Figure(at) => {
                 (Content::Figure { figure: at }, figures.get(at).map_or(-1, |figure| figure.mcid))
             }
-            What::Segment(_) => continue,
+            ItemContent::Segment(_) => continue,
         };
         out.push(Placed { block: Block::new(content), frame: other.frame, mcid });
     }
@@ -173,16 +179,16 @@ fn tag(placed: &mut Placed, tags: &Tags) {
         _ => return,
     };
     placed.block.content = match role {
-        Role::Heading(level) if text.chars().count() < 300 => Content::Heading { level, text },
-        Role::Footnote => {
+        StructureRole::Heading(level) if text.chars().count() < 300 => Content::Heading { level, text },
+        StructureRole::Footnote => {
             let (mark, rest) = match text.split_once(' ') {
                 Some((mark, rest)) if mark.len() <= 4 => (mark.to_owned(), rest.to_owned()),
                 _ => (String::new(), text),
             };
             Content::Footnote { mark, text: rest }
         }
-        Role::Code => Content::Code { language: None, text },
-        Role::Heading(_) => return,
+        StructureRole::Code => Content::Code { language: None, text },
+        StructureRole::Heading(_) => return,
     };
 }
 
@@ -240,13 +246,13 @@ fn passage(glyphs: &[Glyph]) -> String {
 
 fn glyph_bounds(glyphs: &[Glyph]) -> Option<Bounds> {
     let first = glyphs.first()?;
-    let edge = |glyph: &Glyph| Frame {
+    let edge = |glyph: &Glyph| EdgeBox {
         x0: glyph.x0,
         y0: glyph.y - glyph.size * 0.8,
         x1: glyph.x1,
         y1: glyph.y + glyph.size * 0.22,
     };
-    let frame = glyphs.iter().map(edge).fold(edge(first), |a, b| Frame {
+    let frame = glyphs.iter().map(edge).fold(edge(first), |a, b| EdgeBox {
         x0: a.x0.min(b.x0),
         y0: a.y0.min(b.y0),
         x1: a.x1.max(b.x1),
@@ -255,7 +261,7 @@ fn glyph_bounds(glyphs: &[Glyph]) -> Option<Bounds> {
     Some(bounds_of(frame, first.turn))
 }
 
-fn bounds_of(frame: Frame, turn: Turn) -> Bounds {
+fn bounds_of(frame: EdgeBox, turn: QuarterTurns) -> Bounds {
     let a = unturn(f64::from(frame.x0), f64::from(frame.y0), turn);
     let b = unturn(f64::from(frame.x1), f64::from(frame.y1), turn);
     Bounds {
@@ -266,8 +272,8 @@ fn bounds_of(frame: Frame, turn: Turn) -> Bounds {
     }
 }
 
-fn frame_of(bounds: Bounds, turn: Turn) -> Frame {
+fn frame_of(bounds: Bounds, turn: QuarterTurns) -> EdgeBox {
     let (ax, ay) = turned(f64::from(bounds.x0), f64::from(bounds.y0), turn);
     let (bx, by) = turned(f64::from(bounds.x1), f64::from(bounds.y1), turn);
-    Frame { x0: ax.min(bx) as f32, y0: ay.min(by) as f32, x1: ax.max(bx) as f32, y1: ay.max(by) as f32 }
+    EdgeBox { x0: ax.min(bx) as f32, y0: ay.min(by) as f32, x1: ax.max(bx) as f32, y1: ay.max(by) as f32 }
 }

@@ -42,7 +42,7 @@ impl Segment {
 
 /// A line of text.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub(super) segments: Vec<Segment>,
     pub(super) x0: f32,
     pub(super) x1: f32,
@@ -50,7 +50,7 @@ pub(super) struct Line {
     pub(super) size: f32,
 }
 
-impl Line {
+impl TextLine {
     pub(super) fn top(&self) -> f32 {
         self.segments.iter().map(Segment::top).fold(f32::MAX, f32::min)
     }
@@ -105,7 +105,7 @@ pub(super) fn segments(glyphs: &[Glyph]) -> Vec<Segment> {
 }
 
 /// Puts segments into lines, from top to bottom. Raised and lowered small type belongs to the line beside it.
-pub(super) fn lines(mut segments: Vec<Segment>) -> Vec<Line> {
+pub(super) fn lines(mut segments: Vec<Segment>) -> Vec<TextLine> {
     segments.sort_by(|a, b| a.y.total_cmp(&b.y).then(a.x0.total_cmp(&b.x0)));
     let mut rows: Vec<Vec<Segment>> = Vec::new();
     let mut anchors: Vec<(f32, f32)> = Vec::new();
@@ -143,9 +143,9 @@ pub(super) fn lines(mut segments: Vec<Segment>) -> Vec<Line> {
         // The size of most letters, the baseline of those.
         let main = segments.iter().max_by_key(|segment| segment.chars());
         let (y, size) = main.map_or((0.0, 1.0), |main| (main.y, main.size));
-        Line { segments, x0, x1, y, size }
+        TextLine { segments, x0, x1, y, size }
     };
-    let mut lines: Vec<Line> = rows.into_iter().map(line).collect();
+    let mut lines: Vec<TextLine> = rows.into_iter().map(line).collect();
     lines.sort_by(|a, b| a.y.total_cmp(&b.y));
     lines
 }

@@ -25,10 +25,10 @@ use self::device::{Abort, Collector};
 use self::figures::FigureStore;
 use crate::error::DocumentError;
 use crate::model::{Info, Page, Stop, Unit};
-use crate::options::{End, FigureDetail, Reading};
+use crate::options::{FigureDetail, ReadingEnd, ReadingState};
 
 /// Reads the pages that are asked for.
-pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let pdf = open(bytes, reading.options.password.as_deref())?;
     let pages = pdf.pages();
     let total = u32::try_from(pages.len()).unwrap_or(u32::MAX);
@@ -82,8 +82,8 @@ pub(crate) fn read(bytes: Vec<u8>, reading: &mut Reading<'_>) -> Result<Info, Do
         };
         match reading.give(page) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = stop(reason);
                 break;
             }
@@ -123,7 +123,7 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Takes the decompressed size of a page off what is left. Only large streams are looked at: small ones
 /// cannot be bombs.
-fn expand(page: &PdfPage<'_>, reading: &mut Reading<'_>) -> Result<(), DocumentError> {
+fn expand(page: &PdfPage<'_>, reading: &mut ReadingState<'_>) -> Result<(), DocumentError> {
     use hayro_interpret::hayro_syntax::object::{Array, Object, Stream};
     let mut streams: Vec<Stream<'_>> = Vec::new();
     if let Some(stream) = page.raw().get::<Stream<'_>>(b"Contents".as_slice()) {
@@ -194,7 +194,7 @@ fn read_page<'a>(
     cache: &InterpreterCache<'a>,
     store: &mut FigureStore,
     codes: &mut CodeMaps,
-    reading: &Reading<'_>,
+    reading: &ReadingState<'_>,
 ) -> Result<Page, PageFailure> {
     let (width, height) = page.render_dimensions();
     let deadline = reading.deadline();

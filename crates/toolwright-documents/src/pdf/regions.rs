@@ -11,9 +11,9 @@ const GRAIN: f32 = 2.0;
 
 /// Something with a place on the page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item {
-    pub(super) what: What,
-    pub(super) frame: Frame,
+pub(super) struct PageItem {
+    pub(super) what: ItemContent,
+    pub(super) frame: EdgeBox,
     /// The baseline, size and length of words; 0 for others.
     pub(super) y: f32,
     pub(super) size: f32,
@@ -22,7 +22,7 @@ pub(super) struct Item {
 
 /// What an item is, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ItemContent {
     /// Words.
     Segment(usize),
     /// A figure.
@@ -33,41 +33,41 @@ pub(super) enum What {
 
 /// The edges of something, in turned coordinates.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Frame {
+pub(super) struct EdgeBox {
     pub(super) x0: f32,
     pub(super) y0: f32,
     pub(super) x1: f32,
     pub(super) y1: f32,
 }
 
-impl Item {
+impl PageItem {
     pub(super) fn segment(index: usize, segment: &Segment) -> Self {
-        Item {
-            what: What::Segment(index),
-            frame: Frame { x0: segment.x0, y0: segment.top(), x1: segment.x1, y1: segment.bottom() },
+        PageItem {
+            what: ItemContent::Segment(index),
+            frame: EdgeBox { x0: segment.x0, y0: segment.top(), x1: segment.x1, y1: segment.bottom() },
             y: segment.y,
             size: segment.size,
             chars: segment.chars(),
         }
     }
 
-    pub(super) fn other(what: What, frame: Frame) -> Self {
-        Item { what, frame, y: 0.0, size: 0.0, chars: 0 }
+    pub(super) fn other(what: ItemContent, frame: EdgeBox) -> Self {
+        PageItem { what, frame, y: 0.0, size: 0.0, chars: 0 }
     }
 
     fn is_text(&self) -> bool {
-        matches!(self.what, What::Segment(_))
+        matches!(self.what, ItemContent::Segment(_))
     }
 }
 
 /// Divides a page into regions that are read one after the other, each from top to bottom.
-pub(super) fn order(items: Vec<Item>) -> Vec<Vec<Item>> {
+pub(super) fn order(items: Vec<PageItem>) -> Vec<Vec<PageItem>> {
     let mut out = Vec::new();
     divide(items, 0, &mut out);
     out
 }
 
-fn divide(items: Vec<Item>, depth: usize, out: &mut Vec<Vec<Item>>) {
+fn divide(items: Vec<PageItem>, depth: usize, out: &mut Vec<Vec<PageItem>>) {
     if items.is_empty() {
         return;
     }
@@ -90,9 +90,9 @@ fn divide(items: Vec<Item>, depth: usize, out: &mut Vec<Vec<Item>>) {
 /// A strip of the page from one edge to the other.
 enum Band {
     /// What crosses the gutter.
-    Whole(Vec<Item>),
+    Whole(Vec<PageItem>),
     /// What stands at its sides.
-    Split(Vec<Item>, Vec<Item>),
+    Split(Vec<PageItem>, Vec<PageItem>),
 }
 
 /// An empty strip between two columns.
@@ -103,7 +103,7 @@ struct Gutter {
 }
 
 impl Gutter {
-    fn crossed_by(self, frame: Frame) -> bool {
+    fn crossed_by(self, frame: EdgeBox) -> bool {
         // A letter that leans over by a grain does not cross.
         frame.x0 < self.x1 - 0.5 && frame.x1 > self.x0 + 0.5
     }
@@ -113,7 +113,7 @@ impl Gutter {
     }
 }
 
-fn bands(mut items: Vec<Item>, gutter: Gutter) -> Vec<Band> {
+fn bands(mut items: Vec<PageItem>, gutter: Gutter) -> Vec<Band> {
     items.sort_by(|a, b| a.frame.y0.total_cmp(&b.frame.y0));
     // The heights at which something crosses; what stands beside it on the same line belongs to it.
     let mut crossed: Vec<(f32, f32)> = Vec::new();
@@ -146,8 +146,8 @@ fn bands(mut items: Vec<Item>, gutter: Gutter) -> Vec<Band> {
 }
 
 /// The gutter that most lines stand beside.
-fn find_gutter(items: &[Item]) -> Option<Gutter> {
-    let segments: Vec<&Item> = items.iter().filter(|item| item.is_text()).collect();
+fn find_gutter(items: &[PageItem]) -> Option<Gutter> {
+    let segments: Vec<&PageItem> = items.iter().filter(|item| item.is_text()).collect();
     if segments.len() < 6 {
         return None;
     }
@@ -202,7 +202,7 @@ fn valleys(cover: &[i32], most: i32) -> Vec<(usize, usize)> {
             continue;
         }
         let run = cover.get(at..at + low).unwrap_or_default();
-        // The edges of the region are no gutters.
+        // The edges of the region are not gutters.
         if at > 0 && at + low < cover.len() {
             let least = run.iter().copied().min().unwrap_or(0);
             let slack = least + most / 12;
@@ -221,7 +221,7 @@ fn valleys(cover: &[i32], most: i32) -> Vec<(usize, usize)> {
 }
 
 /// How many lines stand at the sides of a gutter; 0 when it divides no columns.
-fn weigh(items: &[Item], gutter: Gutter) -> f32 {
+fn weigh(items: &[PageItem], gutter: Gutter) -> f32 {
     let mut score = 0.0;
     for band in bands(items.to_vec(), gutter) {
         let Band::Split(left, right) = band else { continue };
@@ -258,9 +258,9 @@ struct Row {
     chars: usize,
 }
 
-fn side(items: &[Item]) -> Vec<Row> {
+fn side(items: &[PageItem]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut segments: Vec<&Item> = items.iter().filter(|item| item.is_text()).collect();
+    let mut segments: Vec<&PageItem> = items.iter().filter(|item| item.is_text()).collect();
     segments.sort_by(|a, b| a.y.total_cmp(&b.y));
     for segment in segments {
         match rows.last_mut() {

@@ -1,8 +1,8 @@
 //! Tables with ruling lines: lines that meet make a grid, and the glyphs inside it belong to its cells.
 
-use super::device::{Glyph, Rule, Turn, turned};
+use super::device::{Glyph, QuarterTurns, RuledLine, turned};
 use super::lines;
-use super::regions::Frame;
+use super::regions::EdgeBox;
 
 /// How far a line may miss another and still meet it.
 const SLIP: f32 = 2.5;
@@ -16,12 +16,12 @@ const MAX_CELLS: usize = 20_000;
 /// A table with ruling lines.
 #[derive(Debug)]
 pub(super) struct Grid {
-    pub(super) frame: Frame,
+    pub(super) frame: EdgeBox,
     pub(super) rows: Vec<Vec<String>>,
 }
 
 /// Finds the tables of a page, and takes their glyphs out.
-pub(super) fn tables(rules: &[Rule], glyphs: &mut Vec<Glyph>, turn: Turn) -> Vec<Grid> {
+pub(super) fn tables(rules: &[RuledLine], glyphs: &mut Vec<Glyph>, turn: QuarterTurns) -> Vec<Grid> {
     let (across, down) = straightened(rules, turn);
     if across.len() < 2 || down.is_empty() || across.len() > MAX_RULES || down.len() > MAX_RULES {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn tables(rules: &[Rule], glyphs: &mut Vec<Glyph>, turn: Turn) -> Vec
 }
 
 /// Horizontal and vertical lines of the turned page; pieces of one line are joined.
-fn straightened(rules: &[Rule], turn: Turn) -> (Vec<Rule>, Vec<Rule>) {
+fn straightened(rules: &[RuledLine], turn: QuarterTurns) -> (Vec<RuledLine>, Vec<RuledLine>) {
     let (mut across, mut down) = (Vec::new(), Vec::new());
     for rule in rules {
         let place = |along: f32| {
@@ -47,20 +47,20 @@ fn straightened(rules: &[Rule], turn: Turn) -> (Vec<Rule>, Vec<Rule>) {
         let vertical = rule.vertical != matches!(turn, 1 | 3);
         let (at, from, to) =
             if vertical { (ax, ay.min(by), ay.max(by)) } else { (ay, ax.min(bx), ax.max(bx)) };
-        let rule = Rule { vertical, at: at as f32, from: from as f32, to: to as f32 };
+        let rule = RuledLine { vertical, at: at as f32, from: from as f32, to: to as f32 };
         if vertical { &mut down } else { &mut across }.push(rule);
     }
     (joined(across), joined(down))
 }
 
-fn joined(mut rules: Vec<Rule>) -> Vec<Rule> {
+fn joined(mut rules: Vec<RuledLine>) -> Vec<RuledLine> {
     rules.sort_by(|a, b| a.at.total_cmp(&b.at));
     // Lines at nearly one place are one line.
-    let mut out: Vec<Rule> = Vec::new();
-    let mut group: Vec<Rule> = Vec::new();
-    let close = |group: &mut Vec<Rule>, out: &mut Vec<Rule>| {
+    let mut out: Vec<RuledLine> = Vec::new();
+    let mut group: Vec<RuledLine> = Vec::new();
+    let close = |group: &mut Vec<RuledLine>, out: &mut Vec<RuledLine>| {
         group.sort_by(|a, b| a.from.total_cmp(&b.from));
-        let mut last: Option<Rule> = None;
+        let mut last: Option<RuledLine> = None;
         for rule in group.drain(..) {
             match &mut last {
                 Some(before) if rule.from <= before.to + SLIP => before.to = before.to.max(rule.to),
@@ -70,7 +70,7 @@ fn joined(mut rules: Vec<Rule>) -> Vec<Rule> {
         out.extend(last);
     };
     for rule in rules {
-        if group.first().is_some_and(|first: &Rule| rule.at - first.at > 1.5) {
+        if group.first().is_some_and(|first: &RuledLine| rule.at - first.at > 1.5) {
             close(&mut group, &mut out);
         }
         group.push(rule);
@@ -81,7 +81,7 @@ fn joined(mut rules: Vec<Rule>) -> Vec<Rule> {
 }
 
 /// Groups of lines that meet each other.
-fn meshes(across: &[Rule], down: &[Rule]) -> Vec<(Vec<Rule>, Vec<Rule>)> {
+fn meshes(across: &[RuledLine], down: &[RuledLine]) -> Vec<(Vec<RuledLine>, Vec<RuledLine>)> {
     let mut parent: Vec<usize> = (0..across.len() + down.len()).collect();
     fn root(parent: &mut [usize], mut at: usize) -> usize {
         while let Some(up) = parent.get(at).copied().filter(|up| *up != at) {
@@ -107,7 +107,7 @@ fn meshes(across: &[Rule], down: &[Rule]) -> Vec<(Vec<Rule>, Vec<Rule>)> {
             }
         }
     }
-    let mut groups: std::collections::BTreeMap<usize, (Vec<Rule>, Vec<Rule>)> =
+    let mut groups: std::collections::BTreeMap<usize, (Vec<RuledLine>, Vec<RuledLine>)> =
         std::collections::BTreeMap::new();
     for (at, rule) in across.iter().chain(down).enumerate() {
         let group = groups.entry(root(&mut parent, at)).or_default();
@@ -117,7 +117,7 @@ fn meshes(across: &[Rule], down: &[Rule]) -> Vec<(Vec<Rule>, Vec<Rule>)> {
 }
 
 /// The distinct places of lines, with the open ends of those across them.
-fn stops(rules: &[Rule], others: &[Rule]) -> Vec<f32> {
+fn stops(rules: &[RuledLine], others: &[RuledLine]) -> Vec<f32> {
     let mut stops: Vec<f32> = rules.iter().map(|rule| rule.at).collect();
     let ends = [
         others.iter().map(|rule| rule.from).fold(f32::MAX, f32::min),
@@ -134,13 +134,13 @@ fn stops(rules: &[Rule], others: &[Rule]) -> Vec<f32> {
     stops
 }
 
-fn grid(across: &[Rule], down: &[Rule], glyphs: &mut Vec<Glyph>) -> Option<Grid> {
+fn grid(across: &[RuledLine], down: &[RuledLine], glyphs: &mut Vec<Glyph>) -> Option<Grid> {
     let (xs, ys) = (stops(down, across), stops(across, down));
     let (columns, rows) = (xs.len().checked_sub(1)?, ys.len().checked_sub(1)?);
     if columns < 2 || rows < 2 || columns * rows > MAX_CELLS {
         return None;
     }
-    let frame = Frame { x0: *xs.first()?, y0: *ys.first()?, x1: *xs.last()?, y1: *ys.last()? };
+    let frame = EdgeBox { x0: *xs.first()?, y0: *ys.first()?, x1: *xs.last()?, y1: *ys.last()? };
     let cell_of = |glyph: &Glyph| {
         let (x, y) = ((glyph.x0 + glyph.x1) / 2.0, glyph.y - glyph.size * 0.3);
         let column = xs.partition_point(|stop| *stop <= x).checked_sub(1).filter(|at| *at < columns)?;
@@ -209,7 +209,7 @@ fn near(a: f32, b: f32) -> bool {
     (a - b).abs() <= SLIP
 }
 
-fn covers(rule: &Rule, along: f32) -> bool {
+fn covers(rule: &RuledLine, along: f32) -> bool {
     rule.from - SLIP <= along && along <= rule.to + SLIP
 }
 

@@ -20,7 +20,7 @@ const MAX_BRANCHES: usize = 10_000;
 
 /// What a piece of a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum StructureRole {
     Heading(u8),
     Footnote,
     Code,
@@ -29,12 +29,12 @@ pub(super) enum Role {
 /// The marked contents of a page.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
-    roles: HashMap<i32, Role>,
+    roles: HashMap<i32, StructureRole>,
     alternatives: HashMap<i32, String>,
 }
 
 impl Tags {
-    pub(super) fn role(&self, mcid: i32) -> Option<Role> {
+    pub(super) fn role(&self, mcid: i32) -> Option<StructureRole> {
         self.roles.get(&mcid).copied()
     }
 
@@ -99,7 +99,7 @@ fn lookup<'a>(node: &Dict<'a>, key: i32, depth: usize, branches: &mut usize) -> 
 }
 
 /// The nearest role among an element and those it stands in, and the text that stands for it.
-fn role_of(element: &Dict<'_>, roles: &Dict<'_>) -> (Option<Role>, Option<String>) {
+fn role_of(element: &Dict<'_>, roles: &Dict<'_>) -> (Option<StructureRole>, Option<String>) {
     let mut at = element.clone();
     let mut alternative = None;
     for _ in 0..MAX_DEPTH {
@@ -113,14 +113,14 @@ fn role_of(element: &Dict<'_>, roles: &Dict<'_>) -> (Option<Role>, Option<String
                 .filter(|text| !text.is_empty());
         }
         let role = match name {
-            b"H" | b"H1" | b"Title" => Some(Role::Heading(1)),
-            b"H2" => Some(Role::Heading(2)),
-            b"H3" => Some(Role::Heading(3)),
-            b"H4" => Some(Role::Heading(4)),
-            b"H5" => Some(Role::Heading(5)),
-            b"H6" => Some(Role::Heading(6)),
-            b"Note" | b"FENote" => Some(Role::Footnote),
-            b"Code" => Some(Role::Code),
+            b"H" | b"H1" | b"Title" => Some(StructureRole::Heading(1)),
+            b"H2" => Some(StructureRole::Heading(2)),
+            b"H3" => Some(StructureRole::Heading(3)),
+            b"H4" => Some(StructureRole::Heading(4)),
+            b"H5" => Some(StructureRole::Heading(5)),
+            b"H6" => Some(StructureRole::Heading(6)),
+            b"Note" | b"FENote" => Some(StructureRole::Footnote),
+            b"Code" => Some(StructureRole::Code),
             _ => None,
         };
         if role.is_some() {

@@ -1,9 +1,9 @@
 //! Separated values: the dialect is guessed from the first lines, and said.
 
-use crate::detect::Kind;
+use crate::detect::DocumentKind;
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page};
-use crate::options::Reading;
+use crate::options::ReadingState;
 
 /// The bytes from which the dialect is guessed.
 const SAMPLE: usize = 64 << 10;
@@ -11,9 +11,13 @@ const SAMPLE: usize = 64 << 10;
 /// The most cells that are read.
 const MAX_CELLS: usize = 4_000_000;
 
-pub(crate) fn read(bytes: &[u8], kind: Kind, reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(
+    bytes: &[u8],
+    kind: DocumentKind,
+    reading: &mut ReadingState<'_>,
+) -> Result<Info, DocumentError> {
     let text = super::decode(bytes);
-    let delimiter = if kind == Kind::Tsv { b'\t' } else { sniff(&text) };
+    let delimiter = if kind == DocumentKind::Tsv { b'\t' } else { sniff(&text) };
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)

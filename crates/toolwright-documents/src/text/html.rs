@@ -4,7 +4,7 @@ use html5gum::{Token, Tokenizer};
 
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Figure, HiddenReason, Info, ListItem, Page};
-use crate::options::Reading;
+use crate::options::ReadingState;
 
 /// The most tags and texts of a page.
 const MAX_TOKENS: usize = 5_000_000;
@@ -26,7 +26,7 @@ impl Parsed {
     }
 }
 
-pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: &[u8], reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let mut parsed = parse(&super::decode(bytes), reading)?;
     let info = Info { title: parsed.title.take(), language: parsed.language.take(), ..Info::default() };
     // Pictures of a page lie elsewhere: only those inside its text are there.
@@ -54,8 +54,8 @@ fn embedded(address: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(data).ok()
 }
 
-pub(crate) fn parse(text: &str, reading: &Reading<'_>) -> Result<Parsed, DocumentError> {
-    let mut builder = Builder::new(reading.options.limits.depth.max(16));
+pub(crate) fn parse(text: &str, reading: &ReadingState<'_>) -> Result<Parsed, DocumentError> {
+    let mut builder = BlockBuilder::new(reading.options.limits.depth.max(16));
     for (count, token) in Tokenizer::new(text).enumerate() {
         if count > MAX_TOKENS {
             return Err(DocumentError::limit(format!("the page has more than {MAX_TOKENS} tags and texts")));
@@ -119,7 +119,7 @@ struct OpenTable {
     header: bool,
 }
 
-struct Builder {
+struct BlockBuilder {
     parsed: Parsed,
     depth: usize,
     text: String,
@@ -137,9 +137,9 @@ struct Builder {
     title: Option<String>,
 }
 
-impl Builder {
+impl BlockBuilder {
     fn new(depth: usize) -> Self {
-        Builder {
+        BlockBuilder {
             parsed: Parsed::default(),
             depth,
             text: String::new(),

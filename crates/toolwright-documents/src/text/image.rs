@@ -2,12 +2,12 @@
 
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Figure, Info, Page};
-use crate::options::{FigureDetail, Reading};
+use crate::options::{FigureDetail, ReadingState};
 
 pub(crate) fn read(
     bytes: Vec<u8>,
     media_type: &str,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadingState<'_>,
 ) -> Result<Info, DocumentError> {
     let Some((media_type, width, height)) = measure(&bytes) else {
         return Err(DocumentError::damaged(format!("the picture ({media_type}) is damaged: it has no size")));

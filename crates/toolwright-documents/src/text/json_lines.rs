@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page};
-use crate::options::Reading;
+use crate::options::ReadingState;
 
 /// The most columns of a table.
 const MAX_COLUMNS: usize = 60;
@@ -13,7 +13,7 @@ const MAX_COLUMNS: usize = 60;
 /// The most cells that are read.
 const MAX_CELLS: usize = 4_000_000;
 
-pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: &[u8], reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let text = super::decode(bytes);
     let mut objects: Vec<serde_json::Map<String, Json>> = Vec::new();
     let mut columns: IndexSet<String> = IndexSet::new();

@@ -4,12 +4,12 @@ use mailparse::{DispositionType, MailHeaderMap as _, ParsedMail};
 
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page};
-use crate::options::Reading;
+use crate::options::ReadingState;
 
 /// The most parts of a mail: its parser recurses into each.
 const MAX_PARTS: usize = 200;
 
-pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: &[u8], reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let boundaries = bytes.windows(9).filter(|window| window.eq_ignore_ascii_case(b"boundary=")).count();
     if boundaries > MAX_PARTS {
         return Err(DocumentError::limit(format!("the mail has more than {MAX_PARTS} nested parts")));
@@ -50,7 +50,7 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, Docu
 
 struct Parts<'r, 'o> {
     attachments: Vec<Vec<String>>,
-    reading: &'r Reading<'o>,
+    reading: &'r ReadingState<'o>,
     depth: usize,
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod notebook;
 pub(crate) mod plain;
 
 use crate::model::{Info, Page, Stop, Unit};
-use crate::options::{End, Reading};
+use crate::options::{ReadingEnd, ReadingState};
 
 /// Bytes as text: by their mark, else UTF-8, else the encoding of old Windows programs.
 pub(crate) fn decode(bytes: &[u8]) -> String {
@@ -33,12 +33,16 @@ pub(crate) fn decode(bytes: &[u8]) -> String {
 }
 
 /// Hands over the only page of a file.
-fn single(mut page: Page, mut info: Info, reading: &mut Reading<'_>) -> Result<Info, crate::DocumentError> {
+fn single(
+    mut page: Page,
+    mut info: Info,
+    reading: &mut ReadingState<'_>,
+) -> Result<Info, crate::DocumentError> {
     page.number = 1;
     info.unit = Unit::Page;
     info.total = 1;
     reading.check_range("page", 1)?;
-    if let Err(End::Limit(reason)) = reading.give(page) {
+    if let Err(ReadingEnd::Limit(reason)) = reading.give(page) {
         info.stopped = Some(Stop { page: 1, reason });
     }
     Ok(info)

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Figure, Info, Page, Stop, Unit};
-use crate::options::{End, FigureDetail, Reading};
+use crate::options::{FigureDetail, ReadingEnd, ReadingState};
 
 /// The lines of an output that are shown.
 const MAX_OUTPUT_LINES: usize = 40;
@@ -13,7 +13,7 @@ const MAX_OUTPUT_LINES: usize = 40;
 /// The longest output that is shown.
 const MAX_OUTPUT: usize = 8_000;
 
-pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: &[u8], reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let text = super::decode(bytes);
     let book: Json = serde_json::from_str(&text)
         .map_err(|error| DocumentError::damaged(format!("the notebook is not valid JSON: {error}")))?;
@@ -53,8 +53,8 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, Docu
         }
         match reading.give(page) {
             Ok(()) => {}
-            Err(End::Enough) => break,
-            Err(End::Limit(reason)) => {
+            Err(ReadingEnd::Enough) => break,
+            Err(ReadingEnd::Limit(reason)) => {
                 info.stopped = Some(Stop { page: number, reason });
                 break;
             }
@@ -72,7 +72,7 @@ fn lines(value: Option<&Json>) -> String {
     }
 }
 
-fn output(output: &Json, page: &mut Page, reading: &Reading<'_>) {
+fn output(output: &Json, page: &mut Page, reading: &ReadingState<'_>) {
     match output.get("output_type").and_then(Json::as_str) {
         Some("stream") => text(&lines(output.get("text")), page),
         Some("error" | "pyerr") => {

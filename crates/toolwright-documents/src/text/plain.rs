@@ -2,9 +2,9 @@
 
 use crate::error::DocumentError;
 use crate::model::{Block, Info, Page};
-use crate::options::Reading;
+use crate::options::ReadingState;
 
-pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) -> Result<Info, DocumentError> {
+pub(crate) fn read(bytes: &[u8], reading: &mut ReadingState<'_>) -> Result<Info, DocumentError> {
     let text = super::decode(bytes);
     super::single(Page { blocks: paragraphs(&text), ..Page::default() }, Info::default(), reading)
 }

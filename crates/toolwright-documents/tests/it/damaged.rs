@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use toolwright_documents::{DocumentErrorKind, FigureDetail, Kind, ReadLimits, ReadOptions, read};
+use toolwright_documents::{DocumentErrorKind, DocumentKind, FigureDetail, ReadLimits, ReadOptions, read};
 
 use crate::paper::Paper;
 use crate::{Random, office};
@@ -146,6 +146,7 @@ fn a_compressed_page_that_expands_without_end_is_a_limit() {
     let bytes =
         [head.as_slice(), stream.as_bytes(), &packed, b"\nendstream\nendobj\ntrailer\n<< /Root 1 0 R >>\n"]
             .concat();
-    let document = read(bytes, &ReadOptions { kind: Some(Kind::Pdf), ..ReadOptions::default() }).unwrap();
+    let document =
+        read(bytes, &ReadOptions { kind: Some(DocumentKind::Pdf), ..ReadOptions::default() }).unwrap();
     assert!(document.stopped.expect("a place").reason.contains("expands to more than"), "the bound is named");
 }

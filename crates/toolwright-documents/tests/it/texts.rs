@@ -1,6 +1,6 @@
 //! Markup, notebooks, separated values, JSON lines and pictures.
 
-use toolwright_documents::{Content, Kind, ReadOptions, Unit, detect, read};
+use toolwright_documents::{Content, DocumentKind, ReadOptions, Unit, detect, read};
 
 use crate::{headings, markdown, open, tables};
 
@@ -76,13 +76,13 @@ fn json_lines_of_objects_are_a_table() {
 #[test]
 fn kinds_are_told_by_content_first() {
     let wanted = [
-        (b"%PDF-1.4".as_slice(), "a.txt", Kind::Pdf),
-        (b"<!DOCTYPE html><p>", "page", Kind::Html),
-        (b"\x89PNG\r\n\x1a\n", "a.jpg", Kind::Image("image/png")),
-        (b"From: a\nSubject: b\nDate: c\n\nd", "mail", Kind::Eml),
-        (b"hello", "a.txt", Kind::Text),
-        (b"a\0b", "a.txt", Kind::Unknown),
-        (b"a,b", "a.csv", Kind::Csv),
+        (b"%PDF-1.4".as_slice(), "a.txt", DocumentKind::Pdf),
+        (b"<!DOCTYPE html><p>", "page", DocumentKind::Html),
+        (b"\x89PNG\r\n\x1a\n", "a.jpg", DocumentKind::Image("image/png")),
+        (b"From: a\nSubject: b\nDate: c\n\nd", "mail", DocumentKind::Eml),
+        (b"hello", "a.txt", DocumentKind::Text),
+        (b"a\0b", "a.txt", DocumentKind::Unknown),
+        (b"a,b", "a.csv", DocumentKind::Csv),
     ];
     for (bytes, name, kind) in wanted {
         assert_eq!(detect(bytes, Some(name)), kind, "{name}");

@@ -83,7 +83,7 @@ pub(crate) static METHODS: &[Method] = &[
     type_method(
         "fromkeys",
         "dict.fromkeys(keys, value=None)",
-        "A dict with the same value for every key.",
+        "A dict with the same value for each key.",
         |e, _, a| {
             let [keys, value] = a.bind("fromkeys", ["/iterable", "/value"], 1)?;
             let value = value.unwrap_or(Value::None);

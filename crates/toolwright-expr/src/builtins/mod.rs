@@ -19,7 +19,7 @@ use crate::value::{ObjectData, Value};
 /// These tables hold only our own names, so an attacker cannot cause hash collisions.
 type FastHash = foldhash::fast::FixedState;
 
-type Call = fn(&mut Eval<'_>, Args) -> Result<Value, Error>;
+type BuiltinFn = fn(&mut Eval<'_>, Args) -> Result<Value, Error>;
 type MethodCall = fn(&mut Eval<'_>, &Value, Args) -> Result<Value, Error>;
 
 /// A function every program can call.
@@ -27,7 +27,7 @@ pub struct Builtin {
     pub(crate) name: &'static str,
     pub(crate) usage: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) call: Call,
+    pub(crate) call: BuiltinFn,
 }
 
 /// A method of a type.
@@ -45,7 +45,7 @@ pub(crate) struct Constructor {
     pub(crate) kind: Type,
     pub(crate) usage: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) call: Call,
+    pub(crate) call: BuiltinFn,
 }
 
 /// Shortens the tables: name, usage, what it does, function.
@@ -53,7 +53,7 @@ pub(crate) const fn function(
     name: &'static str,
     usage: &'static str,
     about: &'static str,
-    call: Call,
+    call: BuiltinFn,
 ) -> Builtin {
     Builtin { name, usage, about, call }
 }
@@ -80,7 +80,7 @@ pub(crate) const fn constructor(
     kind: Type,
     usage: &'static str,
     about: &'static str,
-    call: Call,
+    call: BuiltinFn,
 ) -> Constructor {
     Constructor { kind, usage, about, call }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{CodeRef, Eval, Frame, frame_of};
-use crate::ast::{Argument, Body, Call, Code, Function, Kind, ParamKind};
+use crate::ast::{Argument, Body, CallExpr, Code, ExprForm, Function, ParamKind};
 use crate::error::{Error, ErrorKind, Span, nearest};
 use crate::host::{HostArgs, HostFunction};
 use crate::iter::Iter;
@@ -128,8 +128,8 @@ impl Closure {
 
 impl Eval<'_> {
     #[inline(never)]
-    pub(super) fn call(&mut self, call: &Call, span: Span) -> Result<Value, Error> {
-        if let Kind::Attribute(attribute) = &call.callee.kind {
+    pub(super) fn call(&mut self, call: &CallExpr, span: Span) -> Result<Value, Error> {
+        if let ExprForm::Attribute(attribute) = &call.callee.kind {
             let receiver = self.eval(&attribute.value)?;
             let name = &attribute.name;
             // A key of a dict wins over the method of that name.

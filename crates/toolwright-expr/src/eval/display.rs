@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use super::Eval;
-use crate::ast::{DictItem, Expr, FPart, Kind};
+use crate::ast::{DictItem, Expr, ExprForm, FPart};
 use crate::error::{Error, Span};
 use crate::iter::Iter;
 use crate::ops;
@@ -18,7 +18,7 @@ impl Eval<'_> {
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             match &item.kind {
-                Kind::Starred(inner) => {
+                ExprForm::Starred(inner) => {
                     let value = self.eval(inner)?;
                     let iter = Iter::over(&value).map_err(|_| {
                         Error::type_(format!("Value after * must be an iterable, not {}", value.type_name()))

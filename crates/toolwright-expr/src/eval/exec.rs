@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::Eval;
-use crate::ast::{Code, SlotKind, Stmt, StmtKind, Target};
+use crate::ast::{AssignTarget, Code, SlotKind, Stmt, StmtKind};
 use crate::error::{Error, ErrorKind};
 use crate::iter::Iter;
 use crate::ops;
@@ -11,7 +11,7 @@ use crate::types::Type;
 use crate::value::{Dict, DictMap, Object, ObjectData, Value};
 
 /// How a statement ended.
-pub(super) enum Flow {
+pub(super) enum ControlFlow {
     Next,
     Break,
     Continue,
@@ -88,22 +88,22 @@ impl Eval<'_> {
 
     pub(super) fn function_body(&mut self, statements: &[Stmt]) -> Result<Value, Error> {
         match self.block(statements)? {
-            Flow::Return(value) => Ok(value),
-            Flow::Next | Flow::Break | Flow::Continue => Ok(Value::None),
+            ControlFlow::Return(value) => Ok(value),
+            ControlFlow::Next | ControlFlow::Break | ControlFlow::Continue => Ok(Value::None),
         }
     }
 
-    fn block(&mut self, statements: &[Stmt]) -> Result<Flow, Error> {
+    fn block(&mut self, statements: &[Stmt]) -> Result<ControlFlow, Error> {
         for statement in statements {
             match self.statement(statement)? {
-                Flow::Next => {}
+                ControlFlow::Next => {}
                 other => return Ok(other),
             }
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
-    fn statement(&mut self, statement: &Stmt) -> Result<Flow, Error> {
+    fn statement(&mut self, statement: &Stmt) -> Result<ControlFlow, Error> {
         self.fuel.spend(statement.cost)?;
         match &statement.kind {
             StmtKind::Expr(expr) => {
@@ -116,7 +116,7 @@ impl Eval<'_> {
                 }
             }
             StmtKind::Augment(target, op, value) => {
-                let Target::Slot(slot) = target else {
+                let AssignTarget::Slot(slot) = target else {
                     return Err(Error::runtime("only names can be changed in place").at(statement.span));
                 };
                 let left = self.load(*slot, statement.span)?;
@@ -137,8 +137,8 @@ impl Eval<'_> {
                 let closure = self.closure(function)?;
                 self.store(target, closure)?;
             }
-            StmtKind::Return(None) => return Ok(Flow::Return(Value::None)),
-            StmtKind::Return(Some(value)) => return self.eval(value).map(Flow::Return),
+            StmtKind::Return(None) => return Ok(ControlFlow::Return(Value::None)),
+            StmtKind::Return(Some(value)) => return self.eval(value).map(ControlFlow::Return),
             StmtKind::Assert(test, message) => {
                 if !self.condition(test)? {
                     let text = match message {
@@ -163,11 +163,11 @@ impl Eval<'_> {
                     self.delete(target).map_err(|error| error.at(statement.span))?;
                 }
             }
-            StmtKind::Break => return Ok(Flow::Break),
-            StmtKind::Continue => return Ok(Flow::Continue),
+            StmtKind::Break => return Ok(ControlFlow::Break),
+            StmtKind::Continue => return Ok(ControlFlow::Continue),
             StmtKind::Pass => {}
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
     /// `x op= y`: lists and sets change in place, everything else gets a new value.
@@ -183,20 +183,20 @@ impl Eval<'_> {
 
     fn for_loop(
         &mut self,
-        target: &Target,
+        target: &AssignTarget,
         iter: &crate::ast::Expr,
         body: &[Stmt],
         other: &[Stmt],
-    ) -> Result<Flow, Error> {
+    ) -> Result<ControlFlow, Error> {
         let source = self.eval(iter)?;
         let mut items = Iter::over(&source).map_err(|error| error.at(iter.span))?;
         while let Some(item) = self.next(&mut items)? {
             self.fuel.spend(1)?;
             self.store(target, item).map_err(|error| error.at(iter.span))?;
             match self.block(body)? {
-                Flow::Next | Flow::Continue => {}
-                Flow::Break => return Ok(Flow::Next),
-                Flow::Return(value) => return Ok(Flow::Return(value)),
+                ControlFlow::Next | ControlFlow::Continue => {}
+                ControlFlow::Break => return Ok(ControlFlow::Next),
+                ControlFlow::Return(value) => return Ok(ControlFlow::Return(value)),
             }
         }
         self.block(other)
@@ -215,20 +215,20 @@ impl Eval<'_> {
         Ok(Error::new(kind, text).with_class(class.name()))
     }
 
-    fn delete(&mut self, target: &Target) -> Result<(), Error> {
+    fn delete(&mut self, target: &AssignTarget) -> Result<(), Error> {
         match target {
-            Target::Slot(slot) => {
+            AssignTarget::Slot(slot) => {
                 self.load(*slot, crate::error::Span::default())?;
                 self.store_slot(*slot, Value::Unbound);
                 Ok(())
             }
-            Target::Item(subscript, _) => {
+            AssignTarget::Item(subscript, _) => {
                 let container = self.eval(&subscript.value)?;
                 let index = self.eval(&subscript.index)?;
                 self.delete_item(&container, &index)
             }
-            Target::Tuple(targets, _) => targets.iter().try_for_each(|target| self.delete(target)),
-            Target::Name(name, _) => Err(Error::runtime(format!("name '{name}' was never resolved"))),
+            AssignTarget::Tuple(targets, _) => targets.iter().try_for_each(|target| self.delete(target)),
+            AssignTarget::Name(name, _) => Err(Error::runtime(format!("name '{name}' was never resolved"))),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::quick::Chain;
 use super::{CodeRef, Eval, Frame, frame_of};
-use crate::ast::{Body, Clause, Code, Comprehension, Expr, Target};
+use crate::ast::{AssignTarget, Body, Clause, Code, Comprehension, Expr};
 use crate::error::Error;
 use crate::iter::{Iter, Step};
 use crate::ops::sequence::ITEM;
@@ -20,11 +20,11 @@ const MAX_STACKED: usize = 40;
 
 /// A generator expression, paused between two values.
 pub(crate) struct Generator {
-    state: Mutex<State>,
+    state: Mutex<GeneratorState>,
 }
 
 /// `Running` stands in while the generator runs, so that it cannot be entered twice.
-enum State {
+enum GeneratorState {
     Paused(Box<Paused>),
     Running,
     Finished,
@@ -40,7 +40,9 @@ struct Paused {
 impl Generator {
     pub(crate) fn take_values(&mut self) -> Vec<Value> {
         let mut values = Vec::new();
-        if let State::Paused(mut paused) = std::mem::replace(&mut *lock(&self.state), State::Finished) {
+        if let GeneratorState::Paused(mut paused) =
+            std::mem::replace(&mut *lock(&self.state), GeneratorState::Finished)
+        {
             values.extend(paused.frame.drain(..));
             paused.iters.iter_mut().for_each(|iter| iter.take_values(&mut values));
         }
@@ -67,7 +69,7 @@ impl Eval<'_> {
         self.fuel.allocate(64)?;
         if let [clause] = &*comprehension.clauses
             && clause.pure
-            && let Target::Slot(slot) = clause.target
+            && let AssignTarget::Slot(slot) = clause.target
             && comprehension.cells.is_empty()
         {
             let source = self.eval(&clause.iter)?;
@@ -304,7 +306,7 @@ impl Eval<'_> {
         }
         self.fuel.allocate(256 + frame.len() * ITEM)?;
         let paused = Paused { code: Arc::clone(code), frame, iters: vec![first] };
-        let state = Mutex::new(State::Paused(Box::new(paused)));
+        let state = Mutex::new(GeneratorState::Paused(Box::new(paused)));
         Ok(Object::new(ObjectData::Generator(Generator { state })))
     }
 
@@ -418,17 +420,18 @@ impl Eval<'_> {
                 result
             }
             ObjectData::Generator(generator) => {
-                let state = std::mem::replace(&mut *lock(&generator.state), State::Running);
+                let state = std::mem::replace(&mut *lock(&generator.state), GeneratorState::Running);
                 match state {
-                    State::Running => Err(Error::value("generator already executing")),
-                    State::Finished => {
-                        *lock(&generator.state) = State::Finished;
+                    GeneratorState::Running => Err(Error::value("generator already executing")),
+                    GeneratorState::Finished => {
+                        *lock(&generator.state) = GeneratorState::Finished;
                         Ok(None)
                     }
-                    State::Paused(mut paused) => {
+                    GeneratorState::Paused(mut paused) => {
                         let result = self.resume(&mut paused);
                         let done = !matches!(result, Ok(Some(_)));
-                        *lock(&generator.state) = if done { State::Finished } else { State::Paused(paused) };
+                        *lock(&generator.state) =
+                            if done { GeneratorState::Finished } else { GeneratorState::Paused(paused) };
                         result
                     }
                 }

@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 
 use self::quick::{Number, Numbers};
 use crate::ast::{
-    Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, Expr, Item, Kind, Name,
-    SlotKind,
+    Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, DictEntry, Expr, ExprForm,
+    Name, SlotKind,
 };
 use crate::error::{Error, ErrorKind, Span, nearest};
 use crate::fuel::{EvalLimits, Fuel};
@@ -102,27 +102,27 @@ impl<'a> Eval<'a> {
     /// The value of an expression.
     pub(crate) fn eval(&mut self, expr: &Expr) -> Result<Value, Error> {
         match &expr.kind {
-            Kind::Const(value) => Ok(value.clone()),
-            Kind::Slot(slot) => match self.frame.get(*slot as usize) {
+            ExprForm::Const(value) => Ok(value.clone()),
+            ExprForm::Slot(slot) => match self.frame.get(*slot as usize) {
                 Some(Value::Int(number)) => Ok(Value::Int(*number)),
                 _ => self.load(*slot, expr.span),
             },
-            Kind::Binary(binary) => self.binary(binary, expr.span),
-            Kind::Compare(compare) => self.compare(compare, expr.span).map(Value::Bool),
-            Kind::Not(value) => Ok(Value::Bool(!self.condition(value)?)),
-            Kind::And(items) => self.junction(items, false),
-            Kind::Or(items) => self.junction(items, true),
-            Kind::Conditional(conditional) => self.conditional(conditional),
-            Kind::Attribute(attribute) => self.attribute(attribute, expr.span),
-            Kind::Subscript(subscript) => {
+            ExprForm::Binary(binary) => self.binary(binary, expr.span),
+            ExprForm::Compare(compare) => self.compare(compare, expr.span).map(Value::Bool),
+            ExprForm::Not(value) => Ok(Value::Bool(!self.condition(value)?)),
+            ExprForm::And(items) => self.junction(items, false),
+            ExprForm::Or(items) => self.junction(items, true),
+            ExprForm::Conditional(conditional) => self.conditional(conditional),
+            ExprForm::Attribute(attribute) => self.attribute(attribute, expr.span),
+            ExprForm::Subscript(subscript) => {
                 let value = self.eval(&subscript.value)?;
                 let index = self.eval(&subscript.index)?;
                 ops::sequence::subscript(&value, &index, &mut self.fuel).map_err(|error| error.at(expr.span))
             }
-            Kind::Item(item) => self.item(item, expr.span),
-            Kind::Call(call) => self.call(call, expr.span),
-            Kind::FString(parts) => self.fstring(parts).map_err(|error| error.at(expr.span)),
-            Kind::ListComp(comprehension) => self.list_comprehension(comprehension),
+            ExprForm::Item(item) => self.item(item, expr.span),
+            ExprForm::Call(call) => self.call(call, expr.span),
+            ExprForm::FString(parts) => self.fstring(parts).map_err(|error| error.at(expr.span)),
+            ExprForm::ListComp(comprehension) => self.list_comprehension(comprehension),
             _ => self.eval_rare(expr),
         }
     }
@@ -131,12 +131,12 @@ impl<'a> Eval<'a> {
     #[inline(never)]
     fn eval_rare(&mut self, expr: &Expr) -> Result<Value, Error> {
         match &expr.kind {
-            Kind::List(items) => Ok(Value::list(self.items(items)?)),
-            Kind::Tuple(items) => Ok(Value::tuple(self.items(items)?)),
-            Kind::Set(items) => self.set(items),
-            Kind::Dict(items) => self.dict(items),
-            Kind::Chain(chain) => self.chain(chain, expr.span),
-            Kind::Compares(compares) => {
+            ExprForm::List(items) => Ok(Value::list(self.items(items)?)),
+            ExprForm::Tuple(items) => Ok(Value::tuple(self.items(items)?)),
+            ExprForm::Set(items) => self.set(items),
+            ExprForm::Dict(items) => self.dict(items),
+            ExprForm::Chain(chain) => self.chain(chain, expr.span),
+            ExprForm::Compares(compares) => {
                 let mut left = self.eval(&compares.first)?;
                 for (op, operand) in &compares.rest {
                     let right = self.eval(operand)?;
@@ -147,11 +147,11 @@ impl<'a> Eval<'a> {
                 }
                 Ok(Value::Bool(true))
             }
-            Kind::Unary(op, operand) => {
+            ExprForm::Unary(op, operand) => {
                 let value = self.eval(operand)?;
                 ops::unary(*op, &value, &mut self.fuel).map_err(|error| error.at(expr.span))
             }
-            Kind::Slice(parts) => {
+            ExprForm::Slice(parts) => {
                 let mut values = [Value::None, Value::None, Value::None];
                 for (slot, part) in values.iter_mut().zip(parts.iter()) {
                     if let Some(part) = part {
@@ -160,15 +160,15 @@ impl<'a> Eval<'a> {
                 }
                 Ok(ops::sequence::slice_value(values))
             }
-            Kind::Starred(value) => Err(Error::syntax("cannot use starred expression here", value.span)),
-            Kind::ListComp(comprehension) => self.list_comprehension(comprehension),
-            Kind::SetComp(comprehension) => self.set_comprehension(comprehension),
-            Kind::DictComp(comprehension) => self.dict_comprehension(comprehension),
-            Kind::Generator(comprehension) => {
+            ExprForm::Starred(value) => Err(Error::syntax("cannot use starred expression here", value.span)),
+            ExprForm::ListComp(comprehension) => self.list_comprehension(comprehension),
+            ExprForm::SetComp(comprehension) => self.set_comprehension(comprehension),
+            ExprForm::DictComp(comprehension) => self.dict_comprehension(comprehension),
+            ExprForm::Generator(comprehension) => {
                 self.generator(comprehension).map_err(|error| error.at(expr.span))
             }
-            Kind::Lambda(function) => self.closure(function),
-            Kind::Name(name) => {
+            ExprForm::Lambda(function) => self.closure(function),
+            ExprForm::Name(name) => {
                 Err(Error::runtime(format!("name '{name}' was never resolved")).at(expr.span))
             }
             _ => self.eval(expr),
@@ -275,7 +275,7 @@ impl<'a> Eval<'a> {
     }
 
     #[inline(never)]
-    fn item(&mut self, item: &Item, span: Span) -> Result<Value, Error> {
+    fn item(&mut self, item: &DictEntry, span: Span) -> Result<Value, Error> {
         let value = self.eval(&item.value)?;
         if let (Value::Dict(dict), Value::Str(key)) = (&value, &item.key)
             && let Some(found) = dict.get_hashed(&TextKey::with_hash(key, item.hash))
@@ -352,8 +352,8 @@ impl<'a> Eval<'a> {
     #[inline]
     fn condition(&mut self, expr: &Expr) -> Result<bool, Error> {
         match &expr.kind {
-            Kind::Compare(compare) => self.compare(compare, expr.span),
-            Kind::Not(value) => Ok(!self.condition(value)?),
+            ExprForm::Compare(compare) => self.compare(compare, expr.span),
+            ExprForm::Not(value) => Ok(!self.condition(value)?),
             _ => Ok(ops::truth(&self.eval(expr)?)),
         }
     }
@@ -376,7 +376,7 @@ impl<'a> Eval<'a> {
                 return self.eval(&conditional.then);
             }
             match &conditional.other.kind {
-                Kind::Conditional(next) => conditional = next,
+                ExprForm::Conditional(next) => conditional = next,
                 _ => return self.eval(&conditional.other),
             }
         }

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use crate::ast::{Binary, BinaryOp, Body, Code, Compare, CompareOp, Expr, Kind, Operand, SlotKind};
+use crate::ast::{Binary, BinaryOp, Body, Code, Compare, CompareOp, Expr, ExprForm, Operand, SlotKind};
 use crate::fuel::EvalLimits;
 use crate::host::Scope;
 use crate::value::Value;
@@ -64,8 +64,10 @@ pub(crate) fn alone(code: &Code, scope: &dyn Scope, limits: &EvalLimits) -> Opti
         return None;
     }
     match kind {
-        Kind::Binary(node) if node.quick.is_some() => binary(&mut Direct { code, scope }, node).into_value(),
-        Kind::Compare(node) if node.quick.is_some() => {
+        ExprForm::Binary(node) if node.quick.is_some() => {
+            binary(&mut Direct { code, scope }, node).into_value()
+        }
+        ExprForm::Compare(node) if node.quick.is_some() => {
             compare(&mut Direct { code, scope }, node).map(Value::Bool)
         }
         _ => None,
@@ -148,7 +150,7 @@ fn operand<S: Numbers>(source: &mut S, operand: Operand, expr: &Expr) -> Number 
         Operand::Int(number) => Number::Int(number),
         Operand::Float(number) => Number::float(number),
         Operand::Inner => match &expr.kind {
-            Kind::Binary(inner) => binary(source, inner),
+            ExprForm::Binary(inner) => binary(source, inner),
             _ => Number::Other,
         },
     }
@@ -194,7 +196,7 @@ enum Term {
 impl Chain {
     /// A condition as a chain, for the loop variable in `slot`.
     pub(super) fn condition<S: Numbers>(source: &mut S, slot: u32, expr: &Expr) -> Option<Chain> {
-        let Kind::Compare(node) = &expr.kind else { return Chain::element(source, slot, expr) };
+        let ExprForm::Compare(node) = &expr.kind else { return Chain::element(source, slot, expr) };
         let mut chain = Chain::element(source, slot, &node.left)?;
         chain.rest.push((Operator::Compare(node.op), Term::of(source, slot, &node.right)?));
         Some(chain)
@@ -202,7 +204,7 @@ impl Chain {
 
     /// An integer as a chain.
     pub(super) fn element<S: Numbers>(source: &mut S, slot: u32, expr: &Expr) -> Option<Chain> {
-        let Kind::Binary(node) = &expr.kind else {
+        let ExprForm::Binary(node) = &expr.kind else {
             return Some(Chain { first: Term::of(source, slot, expr)?, rest: SmallVec::new() });
         };
         let mut chain = Chain::element(source, slot, &node.left)?;
@@ -228,9 +230,9 @@ impl Chain {
 impl Term {
     fn of<S: Numbers>(source: &mut S, slot: u32, expr: &Expr) -> Option<Term> {
         let number = match &expr.kind {
-            Kind::Slot(own) if *own == slot => return Some(Term::Item),
-            Kind::Slot(other) => source.number(*other),
-            Kind::Const(value) => Number::of(value),
+            ExprForm::Slot(own) if *own == slot => return Some(Term::Item),
+            ExprForm::Slot(other) => source.number(*other),
+            ExprForm::Const(value) => Number::of(value),
             _ => Number::Other,
         };
         match number {

@@ -1,7 +1,7 @@
 //! Giving variables, items and targets their values, and taking items away.
 
 use super::Eval;
-use crate::ast::Target;
+use crate::ast::AssignTarget;
 use crate::error::Error;
 use crate::iter::Iter;
 use crate::ops;
@@ -24,9 +24,9 @@ impl Eval<'_> {
 
     /// Binds what a loop or assignment names.
     #[inline]
-    pub(super) fn store(&mut self, target: &Target, value: Value) -> Result<(), Error> {
+    pub(super) fn store(&mut self, target: &AssignTarget, value: Value) -> Result<(), Error> {
         match target {
-            Target::Slot(slot) => {
+            AssignTarget::Slot(slot) => {
                 self.store_slot(*slot, value);
                 Ok(())
             }
@@ -35,16 +35,16 @@ impl Eval<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn store_rare(&mut self, target: &Target, value: Value) -> Result<(), Error> {
+    pub(super) fn store_rare(&mut self, target: &AssignTarget, value: Value) -> Result<(), Error> {
         match target {
-            Target::Slot(_) => self.store(target, value),
-            Target::Tuple(targets, star) => self.unpack(targets, *star, value),
-            Target::Item(subscript, span) => {
+            AssignTarget::Slot(_) => self.store(target, value),
+            AssignTarget::Tuple(targets, star) => self.unpack(targets, *star, value),
+            AssignTarget::Item(subscript, span) => {
                 let container = self.eval(&subscript.value)?;
                 let index = self.eval(&subscript.index)?;
                 self.set_item(&container, &index, value).map_err(|error| error.at(*span))
             }
-            Target::Name(name, span) => {
+            AssignTarget::Name(name, span) => {
                 Err(Error::runtime(format!("name '{name}' was never resolved")).at(*span))
             }
         }
@@ -52,7 +52,7 @@ impl Eval<'_> {
 
     pub(super) fn unpack(
         &mut self,
-        targets: &[Target],
+        targets: &[AssignTarget],
         star: Option<usize>,
         value: Value,
     ) -> Result<(), Error> {

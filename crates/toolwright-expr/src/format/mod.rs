@@ -202,7 +202,7 @@ fn format_text(text: &Text, spec: &Spec, fuel: &mut Fuel<'_>) -> Result<String, 
     spec.pad("", shown, '<', fuel)
 }
 
-/// Decimals beyond these are zeros for every float, so they need not be computed.
+/// Decimals beyond these are zeros for each float, so they need not be computed.
 const EXACT_DECIMALS: usize = 1_100;
 
 #[cfg(test)]

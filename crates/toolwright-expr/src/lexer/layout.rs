@@ -1,12 +1,12 @@
 //! What is between tokens: blanks, comments, line ends, and the indentation of scripts.
 
-use super::{Dialect, Lexer, Tok, Token};
+use super::{Dialect, LexToken, Lexer, Tok};
 use crate::error::{Error, Span};
 
 impl Lexer<'_> {
     /// Skips blanks and comments; a line end outside brackets is a token.
     #[inline]
-    pub(super) fn skip_blanks(&mut self) -> Result<Option<Token>, Error> {
+    pub(super) fn skip_blanks(&mut self) -> Result<Option<LexToken>, Error> {
         while self.byte_at(0) == b' ' {
             self.at += 1;
         }
@@ -17,7 +17,7 @@ impl Lexer<'_> {
     }
 
     #[inline(never)]
-    fn skip_rare_blanks(&mut self) -> Result<Option<Token>, Error> {
+    fn skip_rare_blanks(&mut self) -> Result<Option<LexToken>, Error> {
         loop {
             let start = self.at;
             match self.peek() {
@@ -73,7 +73,7 @@ impl Lexer<'_> {
     }
 
     /// Measures the indentation of a new line; blank and comment lines do not count.
-    pub(super) fn indentation(&mut self) -> Result<Option<Token>, Error> {
+    pub(super) fn indentation(&mut self) -> Result<Option<LexToken>, Error> {
         loop {
             let start = self.at;
             let mut column = 0usize;

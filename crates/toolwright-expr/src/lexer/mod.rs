@@ -51,7 +51,7 @@ pub(crate) struct Quote {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Token {
+pub(crate) struct LexToken {
     pub(crate) tok: Tok,
     pub(crate) span: Span,
 }
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token.
-    pub(crate) fn next(&mut self) -> Result<Token, Error> {
+    pub(crate) fn next(&mut self) -> Result<LexToken, Error> {
         if self.line_start && self.open.is_empty() {
             self.line_start = false;
             if let Some(token) = self.indentation()? {
@@ -145,7 +145,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn at_end(&mut self) -> Token {
+    fn at_end(&mut self) -> LexToken {
         if self.dialect == Dialect::Script {
             // A script may end without a line end; the parser still wants to see one.
             if !self.closed {
@@ -159,8 +159,8 @@ impl<'a> Lexer<'a> {
         self.token(Tok::End, self.at)
     }
 
-    fn token(&self, tok: Tok, start: usize) -> Token {
-        Token { tok, span: Span::new(start, self.at) }
+    fn token(&self, tok: Tok, start: usize) -> LexToken {
+        LexToken { tok, span: Span::new(start, self.at) }
     }
 
     fn rest(&self) -> &'a str {
@@ -192,7 +192,7 @@ impl<'a> Lexer<'a> {
         Some(next)
     }
 
-    fn name_or_prefixed_string(&mut self, start: usize) -> Result<Token, Error> {
+    fn name_or_prefixed_string(&mut self, start: usize) -> Result<LexToken, Error> {
         loop {
             let rest = self.source.as_bytes().get(self.at..).unwrap_or_default();
             let plain = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_');
@@ -216,7 +216,7 @@ impl<'a> Lexer<'a> {
         Ok(self.token(Tok::Name(Symbol::new(text)), start))
     }
 
-    fn operator(&mut self, start: usize) -> Result<Token, Error> {
+    fn operator(&mut self, start: usize) -> Result<LexToken, Error> {
         let in_field = self.fields.last() == Some(&self.open.len());
         let (first, second) = (self.byte_at(0), self.byte_at(1));
         let found = if in_field && (first, second) == (b':', b'=') {

@@ -2,12 +2,12 @@
 
 use num_bigint::BigInt;
 
-use super::{Lexer, MAX_TEXT_DIGITS, Tok, Token, is_name_part};
+use super::{LexToken, Lexer, MAX_TEXT_DIGITS, Tok, is_name_part};
 use crate::error::{Error, Span};
 use crate::value::Value;
 
 impl Lexer<'_> {
-    pub(super) fn number(&mut self, start: usize) -> Result<Token, Error> {
+    pub(super) fn number(&mut self, start: usize) -> Result<LexToken, Error> {
         if let Some(small) = self.small_number() {
             return Ok(self.token(Tok::Number(Value::Int(small)), start));
         }
@@ -43,7 +43,7 @@ impl Lexer<'_> {
         Some(number)
     }
 
-    fn decimal(&mut self, start: usize) -> Result<Token, Error> {
+    fn decimal(&mut self, start: usize) -> Result<LexToken, Error> {
         let whole = self.digits(|c| c.is_ascii_digit());
         let mut text = match without_underscores(&whole) {
             Some(text) => text,

@@ -2,11 +2,11 @@
 
 use compact_str::CompactString;
 
-use super::{FEnd, Lexer, MAX_OPEN, Quote, Tok, Token};
+use super::{FEnd, LexToken, Lexer, MAX_OPEN, Quote, Tok};
 use crate::error::{Error, LimitKind, Span};
 
 impl Lexer<'_> {
-    pub(super) fn string(&mut self, start: usize, prefix: &str) -> Result<Token, Error> {
+    pub(super) fn string(&mut self, start: usize, prefix: &str) -> Result<LexToken, Error> {
         let mark = self.bump().unwrap_or('"');
         let triple = self.peek() == Some(mark) && self.peek_at(1) == Some(mark);
         if triple {

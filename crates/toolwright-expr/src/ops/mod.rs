@@ -1,4 +1,4 @@
-//! What operators mean: Python's rules for every pair of types, each paying for its work before doing it.
+//! What operators mean: Python's rules for each pair of types, each paying for its work before doing it.
 //! Numbers, sequences and comparison have a file each; this one chooses among them.
 
 pub(crate) mod compare;

@@ -202,7 +202,7 @@ pub(crate) fn position(index: i64, length: usize) -> Option<usize> {
 }
 
 /// Start, stop and step of a slice over `length` items, with `count` items in it.
-pub(crate) struct Bounds {
+pub(crate) struct SliceBounds {
     pub(crate) start: i64,
     stop: i64,
     pub(crate) step: i64,
@@ -210,7 +210,7 @@ pub(crate) struct Bounds {
 }
 
 /// Resolves a slice the way Python does: missing parts, negative and far-out positions.
-pub(crate) fn bounds(parts: &[Value; 3], length: usize) -> Result<Bounds, Error> {
+pub(crate) fn bounds(parts: &[Value; 3], length: usize) -> Result<SliceBounds, Error> {
     let [start, stop, step] = parts;
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let step = slice_part(step)?.unwrap_or(1);
@@ -226,7 +226,7 @@ pub(crate) fn bounds(parts: &[Value; 3], length: usize) -> Result<Bounds, Error>
     let start = slice_part(start)?.map_or(if step < 0 { high } else { low }, clamp);
     let stop = slice_part(stop)?.map_or(if step < 0 { low } else { high }, clamp);
     let count = Range { start, stop, step }.count();
-    Ok(Bounds { start, stop, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
+    Ok(SliceBounds { start, stop, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
 }
 
 fn slice_part(part: &Value) -> Result<Option<i64>, Error> {
@@ -261,7 +261,12 @@ fn slice(value: &Value, parts: &[Value; 3], fuel: &mut Fuel<'_>) -> Result<Value
     }
 }
 
-fn picked<T: Clone>(items: &[T], bounds: &Bounds, size: usize, fuel: &mut Fuel<'_>) -> Result<Vec<T>, Error> {
+fn picked<T: Clone>(
+    items: &[T],
+    bounds: &SliceBounds,
+    size: usize,
+    fuel: &mut Fuel<'_>,
+) -> Result<Vec<T>, Error> {
     fuel.allocate_many(bounds.count, size)?;
     fuel.spend(bounds.count as u64 / 4)?;
     if bounds.step == 1 {

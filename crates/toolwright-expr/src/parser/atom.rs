@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::expression::COMPARE;
-use crate::ast::{DictItem, Expr, Kind};
+use crate::ast::{DictItem, Expr, ExprForm};
 use crate::error::{Error, Span};
 use crate::lexer::Tok;
 use crate::value::Value;
@@ -20,12 +20,12 @@ impl Parser<'_> {
                 if !self.at("=") {
                     self.check_name(&name, span)?;
                 }
-                Ok(leaf(Kind::Name(name), span))
+                Ok(leaf(ExprForm::Name(name), span))
             }
             Tok::Number(value) => {
                 let value = value.clone();
                 self.advance()?;
-                Ok(leaf(Kind::Const(value), span))
+                Ok(leaf(ExprForm::Const(value), span))
             }
             Tok::Str(_) | Tok::FString(_) => self.strings(),
             Tok::Bytes(_) => self.bytes(),
@@ -35,7 +35,7 @@ impl Parser<'_> {
             Tok::Op("{") => self.braces(),
             Tok::Op("...") => {
                 self.advance()?;
-                Ok(leaf(Kind::Const(Value::Ellipsis), span))
+                Ok(leaf(ExprForm::Const(Value::Ellipsis), span))
             }
             Tok::End => Err(Error::syntax("expected an expression", span)),
             _ => Err(self.unexpected()),
@@ -53,7 +53,7 @@ impl Parser<'_> {
             _ => return Err(self.unexpected()),
         };
         self.advance()?;
-        Ok(leaf(Kind::Const(value), span))
+        Ok(leaf(ExprForm::Const(value), span))
     }
 
     pub(super) fn bytes(&mut self) -> Result<Expr, Error> {
@@ -66,7 +66,7 @@ impl Parser<'_> {
         if matches!(self.token.tok, Tok::Str(_) | Tok::FString(_)) {
             return Err(Error::syntax("cannot mix bytes and nonbytes literals", self.token.span));
         }
-        Ok(leaf(Kind::Const(Value::bytes(all)), self.span_from(start)))
+        Ok(leaf(ExprForm::Const(Value::bytes(all)), self.span_from(start)))
     }
 
     fn parenthesis(&mut self) -> Result<Expr, Error> {
@@ -74,14 +74,14 @@ impl Parser<'_> {
         self.advance()?;
         if self.at(")") {
             self.advance()?;
-            return Ok(leaf(Kind::Const(Value::tuple(Vec::new())), self.span_from(start)));
+            return Ok(leaf(ExprForm::Const(Value::tuple(Vec::new())), self.span_from(start)));
         }
         if self.at_word("yield") {
             return Err(self.forbidden("yield is not part of the language", self.token.span));
         }
         let first = self.starred_or_expression()?;
         if self.at_word("for") || self.at_word("async") {
-            let mut generator = self.comprehension(first, None, start, Kind::Generator)?;
+            let mut generator = self.comprehension(first, None, start, ExprForm::Generator)?;
             self.expect(")")?;
             generator.span = self.span_from(start);
             return Ok(generator);
@@ -95,10 +95,10 @@ impl Parser<'_> {
                 items.push(self.starred_or_expression()?);
             }
             self.expect(")")?;
-            return self.sequence(items, self.span_from(start), Kind::Tuple);
+            return self.sequence(items, self.span_from(start), ExprForm::Tuple);
         }
         self.expect(")")?;
-        if matches!(first.kind, Kind::Starred(_)) {
+        if matches!(first.kind, ExprForm::Starred(_)) {
             return Err(Error::syntax("cannot use starred expression here", first.span));
         }
         Ok(first)
@@ -111,7 +111,7 @@ impl Parser<'_> {
         while !self.at("]") {
             let item = self.starred_or_expression()?;
             if items.is_empty() && (self.at_word("for") || self.at_word("async")) {
-                let mut comp = self.comprehension(item, None, start, Kind::ListComp)?;
+                let mut comp = self.comprehension(item, None, start, ExprForm::ListComp)?;
                 self.expect("]")?;
                 comp.span = self.span_from(start);
                 return Ok(comp);
@@ -122,7 +122,7 @@ impl Parser<'_> {
             }
         }
         self.expect("]")?;
-        self.sequence(items, self.span_from(start), Kind::List)
+        self.sequence(items, self.span_from(start), ExprForm::List)
     }
 
     pub(super) fn braces(&mut self) -> Result<Expr, Error> {
@@ -130,7 +130,7 @@ impl Parser<'_> {
         self.advance()?;
         if self.at("}") {
             self.advance()?;
-            return Ok(leaf(Kind::Dict(Box::new([])), self.span_from(start)));
+            return Ok(leaf(ExprForm::Dict(Box::new([])), self.span_from(start)));
         }
         if self.at("**") {
             return self.dict(start, None);
@@ -140,7 +140,7 @@ impl Parser<'_> {
             return self.dict(start, Some(first));
         }
         if self.at_word("for") || self.at_word("async") {
-            let mut comp = self.comprehension(first, None, start, Kind::SetComp)?;
+            let mut comp = self.comprehension(first, None, start, ExprForm::SetComp)?;
             self.expect("}")?;
             comp.span = self.span_from(start);
             return Ok(comp);
@@ -153,7 +153,7 @@ impl Parser<'_> {
             items.push(self.starred_or_expression()?);
         }
         self.expect("}")?;
-        self.sequence(items, self.span_from(start), Kind::Set)
+        self.sequence(items, self.span_from(start), ExprForm::Set)
     }
 
     fn dict(&mut self, start: Span, first: Option<Expr>) -> Result<Expr, Error> {
@@ -163,13 +163,13 @@ impl Parser<'_> {
         loop {
             let item = match key.take() {
                 Some(key) => {
-                    if matches!(key.kind, Kind::Starred(_)) {
+                    if matches!(key.kind, ExprForm::Starred(_)) {
                         return Err(Error::syntax("cannot use a starred expression as a dict key", key.span));
                     }
                     self.expect(":")?;
                     let value = self.expression()?;
                     if items.is_empty() && (self.at_word("for") || self.at_word("async")) {
-                        let mut comp = self.comprehension(key, Some(value), start, Kind::DictComp)?;
+                        let mut comp = self.comprehension(key, Some(value), start, ExprForm::DictComp)?;
                         self.expect("}")?;
                         comp.span = self.span_from(start);
                         return Ok(comp);
@@ -191,10 +191,10 @@ impl Parser<'_> {
             key = if self.at("**") { None } else { Some(self.expression()?) };
         }
         self.expect("}")?;
-        self.node(Kind::Dict(items.into()), self.span_from(start), height)
+        self.node(ExprForm::Dict(items.into()), self.span_from(start), height)
     }
 }
 
-pub(super) fn leaf(kind: Kind, span: Span) -> Expr {
+pub(super) fn leaf(kind: ExprForm, span: Span) -> Expr {
     Expr { kind, span, height: 1 }
 }

@@ -1,7 +1,7 @@
 //! Comprehensions, and the names loops bind.
 
 use super::{Parser, too_deep};
-use crate::ast::{Clause, Comprehension, Expr, Kind, Target};
+use crate::ast::{AssignTarget, Clause, Comprehension, Expr, ExprForm};
 use crate::error::{Error, Span};
 use crate::lexer::{Dialect, Tok};
 
@@ -11,9 +11,9 @@ impl Parser<'_> {
         element: Expr,
         value: Option<Expr>,
         start: Span,
-        make: fn(Box<Comprehension>) -> Kind,
+        make: fn(Box<Comprehension>) -> ExprForm,
     ) -> Result<Expr, Error> {
-        if matches!(element.kind, Kind::Starred(_)) {
+        if matches!(element.kind, ExprForm::Starred(_)) {
             return Err(Error::syntax("iterable unpacking cannot be used in comprehension", element.span));
         }
         let mut height = element.height.max(value.as_ref().map_or(0, |value| value.height));
@@ -49,7 +49,7 @@ impl Parser<'_> {
     }
 
     /// What a `for` binds: a name, or names in a (nested) tuple with at most one star.
-    pub(crate) fn loop_target(&mut self) -> Result<Target, Error> {
+    pub(crate) fn loop_target(&mut self) -> Result<AssignTarget, Error> {
         let first = self.target_item()?;
         let starred = matches!(first, (_, true));
         if !self.at(",") {
@@ -64,7 +64,11 @@ impl Parser<'_> {
         self.target_rest(first, |parser| parser.at_word("in") || parser.at("="))
     }
 
-    fn target_rest(&mut self, first: (Target, bool), end: fn(&Self) -> bool) -> Result<Target, Error> {
+    fn target_rest(
+        &mut self,
+        first: (AssignTarget, bool),
+        end: fn(&Self) -> bool,
+    ) -> Result<AssignTarget, Error> {
         let mut star = first.1.then_some(0);
         let mut items = vec![first.0];
         while self.take(",")? {
@@ -78,10 +82,10 @@ impl Parser<'_> {
             }
             items.push(item);
         }
-        Ok(Target::Tuple(items.into(), star))
+        Ok(AssignTarget::Tuple(items.into(), star))
     }
 
-    fn target_item(&mut self) -> Result<(Target, bool), Error> {
+    fn target_item(&mut self) -> Result<(AssignTarget, bool), Error> {
         let starred = self.take("*")?;
         let close = match &self.token.tok {
             Tok::Op("(") => ")",
@@ -92,7 +96,7 @@ impl Parser<'_> {
                 if self.dialect == Dialect::Script && (self.at("[") || self.at(".")) {
                     return Err(Error::syntax("a loop can only bind names", self.token.span));
                 }
-                return Ok((Target::Name(name, span), starred));
+                return Ok((AssignTarget::Name(name, span), starred));
             }
         };
         self.enter()?;
@@ -101,7 +105,7 @@ impl Parser<'_> {
         if end(self) {
             self.advance()?;
             self.nesting -= 1;
-            return Ok((Target::Tuple(Box::new([]), None), starred));
+            return Ok((AssignTarget::Tuple(Box::new([]), None), starred));
         }
         let first = self.target_item()?;
         let tuple = close == "]" || self.at(",") || first.1;

@@ -2,7 +2,7 @@
 
 use super::Parser;
 use crate::ast::{
-    Binary, BinaryOp, Chain, Compare, CompareOp, Compares, Conditional, Expr, Function, Kind, Param,
+    Binary, BinaryOp, Chain, Compare, CompareOp, Compares, Conditional, Expr, ExprForm, Function, Param,
     ParamKind, Symbol, UnaryOp,
 };
 use crate::error::{Error, Span};
@@ -24,7 +24,7 @@ impl Parser<'_> {
         let start = self.token.span;
         let first = self.starred_or_expression()?;
         if !self.at(",") {
-            if matches!(first.kind, Kind::Starred(_)) {
+            if matches!(first.kind, ExprForm::Starred(_)) {
                 return Err(Error::syntax("can't use starred expression here", first.span));
             }
             return Ok(first);
@@ -36,7 +36,7 @@ impl Parser<'_> {
             }
             items.push(self.starred_or_expression()?);
         }
-        self.sequence(items, self.span_from(start), Kind::Tuple)
+        self.sequence(items, self.span_from(start), ExprForm::Tuple)
     }
 
     /// Whether the current token can begin an expression, so that a trailing comma is recognised.
@@ -56,7 +56,7 @@ impl Parser<'_> {
         if self.take("*")? {
             let value = self.climb(COMPARE + 1)?;
             let height = value.height;
-            return self.node(Kind::Starred(Box::new(value)), self.span_from(start), height);
+            return self.node(ExprForm::Starred(Box::new(value)), self.span_from(start), height);
         }
         self.expression()
     }
@@ -76,7 +76,7 @@ impl Parser<'_> {
 
     pub(super) fn conditional(&mut self) -> Result<Expr, Error> {
         let first = self.lambda_or_disjunction()?;
-        if self.at_word("if") && !matches!(first.kind, Kind::Lambda(_)) {
+        if self.at_word("if") && !matches!(first.kind, ExprForm::Lambda(_)) {
             return self.conditional_rest(first);
         }
         Ok(first)
@@ -87,7 +87,7 @@ impl Parser<'_> {
         let start = first.span;
         let mut branches = Vec::new();
         let mut last = first;
-        while self.at_word("if") && !matches!(last.kind, Kind::Lambda(_)) {
+        while self.at_word("if") && !matches!(last.kind, ExprForm::Lambda(_)) {
             self.advance()?;
             let test = self.disjunction()?;
             if !self.take_word("else")? {
@@ -101,7 +101,7 @@ impl Parser<'_> {
             let height = expr.height.max(test.height).max(then.height);
             let span = then.span.to(end);
             expr = self.node(
-                Kind::Conditional(Box::new(Conditional { test, then, other: expr })),
+                ExprForm::Conditional(Box::new(Conditional { test, then, other: expr })),
                 span,
                 height,
             )?;
@@ -137,7 +137,7 @@ impl Parser<'_> {
             body: crate::ast::Body::Expr(body),
             code: None,
         };
-        self.node(Kind::Lambda(Box::new(function)), self.span_from(start), height)
+        self.node(ExprForm::Lambda(Box::new(function)), self.span_from(start), height)
     }
 
     /// Parameters of a lambda or `def`, up to but not including `close`.
@@ -220,9 +220,9 @@ impl Parser<'_> {
             {
                 left = self.comparison(left, op, start)?;
             } else if floor <= AND && self.at_word("and") {
-                left = self.word_list(left, "and", AND, start, Kind::And)?;
+                left = self.word_list(left, "and", AND, start, ExprForm::And)?;
             } else if floor <= OR && self.at_word("or") {
-                left = self.word_list(left, "or", OR, start, Kind::Or)?;
+                left = self.word_list(left, "or", OR, start, ExprForm::Or)?;
             } else {
                 return Ok(left);
             }
@@ -236,7 +236,7 @@ impl Parser<'_> {
         word: &str,
         precedence: u8,
         start: Span,
-        make: fn(Box<[Expr]>) -> Kind,
+        make: fn(Box<[Expr]>) -> ExprForm,
     ) -> Result<Expr, Error> {
         let mut items = vec![first];
         while self.take_word(word)? {
@@ -255,7 +255,7 @@ impl Parser<'_> {
         // Two negations in a row only turn the value into a truth value, however many there are.
         for _ in 0..2 - count % 2 {
             let height = expr.height;
-            expr = self.node(Kind::Not(Box::new(expr)), self.span_from(start), height)?;
+            expr = self.node(ExprForm::Not(Box::new(expr)), self.span_from(start), height)?;
         }
         Ok(expr)
     }
@@ -266,7 +266,7 @@ impl Parser<'_> {
         let mut height = first.height.max(right.height);
         let Some(mut next) = self.compare_op()? else {
             let compare = Compare { quick: None, op, left: first, right };
-            return self.node(Kind::Compare(Box::new(compare)), self.span_from(start), height);
+            return self.node(ExprForm::Compare(Box::new(compare)), self.span_from(start), height);
         };
         let mut rest = vec![(op, right)];
         loop {
@@ -278,7 +278,7 @@ impl Parser<'_> {
                 None => break,
             }
         }
-        self.node(Kind::Compares(Box::new(Compares { first, rest })), self.span_from(start), height)
+        self.node(ExprForm::Compares(Box::new(Compares { first, rest })), self.span_from(start), height)
     }
 
     fn compare_op(&mut self) -> Result<Option<CompareOp>, Error> {
@@ -327,19 +327,19 @@ impl Parser<'_> {
         let span = self.span_from(start);
         let height = left.height.max(right.height);
         match left.kind {
-            Kind::Chain(mut chain) if spine > MAX_SPINE + 1 => {
+            ExprForm::Chain(mut chain) if spine > MAX_SPINE + 1 => {
                 let tallest = left.height.max(right.height.saturating_add(1));
                 chain.rest.push((op, right));
-                self.node(Kind::Chain(chain), span, tallest.saturating_sub(1))
+                self.node(ExprForm::Chain(chain), span, tallest.saturating_sub(1))
             }
             kind if spine > MAX_SPINE => {
                 let first = Expr { kind, span: left.span, height: left.height };
                 let chain = Chain { first, rest: vec![(op, right)] };
-                self.node(Kind::Chain(Box::new(chain)), span, height)
+                self.node(ExprForm::Chain(Box::new(chain)), span, height)
             }
             kind => {
                 let left = Expr { kind, span: left.span, height: left.height };
-                self.node(Kind::Binary(Box::new(Binary { quick: None, op, left, right })), span, height)
+                self.node(ExprForm::Binary(Box::new(Binary { quick: None, op, left, right })), span, height)
             }
         }
     }
@@ -400,15 +400,15 @@ impl Parser<'_> {
     fn prefixed(&self, op: UnaryOp, span: Span, expr: Expr) -> Result<Expr, Error> {
         let span = span.to(expr.span);
         match (op, expr.kind) {
-            (UnaryOp::Minus, Kind::Const(Value::Int(number))) if number != i64::MIN => {
-                Ok(Expr { kind: Kind::Const(Value::Int(-number)), span, height: 1 })
+            (UnaryOp::Minus, ExprForm::Const(Value::Int(number))) if number != i64::MIN => {
+                Ok(Expr { kind: ExprForm::Const(Value::Int(-number)), span, height: 1 })
             }
-            (UnaryOp::Minus, Kind::Const(Value::Float(number))) => {
-                Ok(Expr { kind: Kind::Const(Value::Float(-number)), span, height: 1 })
+            (UnaryOp::Minus, ExprForm::Const(Value::Float(number))) => {
+                Ok(Expr { kind: ExprForm::Const(Value::Float(-number)), span, height: 1 })
             }
             (_, kind) => {
                 let operand = Expr { kind, span: expr.span, height: expr.height };
-                self.node(Kind::Unary(op, Box::new(operand)), span, expr.height)
+                self.node(ExprForm::Unary(op, Box::new(operand)), span, expr.height)
             }
         }
     }
@@ -421,6 +421,6 @@ impl Parser<'_> {
         self.nesting -= 1;
         let (height, span) = (base.height.max(exponent.height), base.span.to(exponent.span));
         let binary = Binary { quick: None, op: BinaryOp::Pow, left: base, right: exponent };
-        self.node(Kind::Binary(Box::new(binary)), span, height)
+        self.node(ExprForm::Binary(Box::new(binary)), span, height)
     }
 }

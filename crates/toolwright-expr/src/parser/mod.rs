@@ -8,9 +8,9 @@ mod expression;
 mod postfix;
 mod string;
 
-use crate::ast::{Expr, Kind, Symbol};
+use crate::ast::{Expr, ExprForm, Symbol};
 use crate::error::{Error, ErrorKind, LimitKind, Span};
-use crate::lexer::{Dialect, Lexer, Tok, Token};
+use crate::lexer::{Dialect, LexToken, Lexer, Tok};
 
 /// Tallest tree the evaluator will walk. A debug build on a 2 MiB stack must survive it.
 const MAX_HEIGHT: u16 = 120;
@@ -20,7 +20,7 @@ const MAX_NESTING: u32 = 100;
 
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
-    pub(crate) token: Token,
+    pub(crate) token: LexToken,
     pub(crate) last_end: u32,
     dialect: Dialect,
     nesting: u32,
@@ -62,9 +62,9 @@ impl<'a> Parser<'a> {
     fn whole_expression(&mut self) -> Result<Expr, Error> {
         let expr = self.expression_list()?;
         // A tuple without brackets takes no stars here, as in Python's `eval`.
-        if let Kind::Tuple(items) = &expr.kind
+        if let ExprForm::Tuple(items) = &expr.kind
             && items.first().is_some_and(|first| first.span.start == expr.span.start)
-            && let Some(star) = items.iter().find(|item| matches!(item.kind, Kind::Starred(_)))
+            && let Some(star) = items.iter().find(|item| matches!(item.kind, ExprForm::Starred(_)))
         {
             return Err(Error::syntax("can't use starred expression here", star.span)
                 .with_hint("put brackets around it: [*items]"));
@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
         Err(self.unexpected())
     }
 
-    pub(crate) fn advance(&mut self) -> Result<Token, Error> {
+    pub(crate) fn advance(&mut self) -> Result<LexToken, Error> {
         let next = self.lexer.next()?;
         self.last_end = self.token.span.end;
         Ok(std::mem::replace(&mut self.token, next))
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn node(&self, kind: Kind, span: Span, child: u16) -> Result<Expr, Error> {
+    fn node(&self, kind: ExprForm, span: Span, child: u16) -> Result<Expr, Error> {
         if child >= MAX_HEIGHT {
             return Err(too_deep(span));
         }
@@ -173,7 +173,12 @@ impl<'a> Parser<'a> {
         Span { start: start.start, end: self.last_end.max(start.start) }
     }
 
-    fn sequence(&self, items: Vec<Expr>, span: Span, make: fn(Box<[Expr]>) -> Kind) -> Result<Expr, Error> {
+    fn sequence(
+        &self,
+        items: Vec<Expr>,
+        span: Span,
+        make: fn(Box<[Expr]>) -> ExprForm,
+    ) -> Result<Expr, Error> {
         let height = tallest(&items);
         self.node(make(items.into()), span, height)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Parser, describe};
-use crate::ast::{Argument, Attribute, Call, Expr, Kind, Name, Subscript};
+use crate::ast::{Argument, Attribute, CallExpr, Expr, ExprForm, Name, Subscript};
 use crate::error::{Error, Span};
 use crate::lexer::Tok;
 
@@ -50,14 +50,14 @@ impl Parser<'_> {
         }
         let height = value.height;
         let attribute = Attribute { value, name: Name::new(name) };
-        self.node(Kind::Attribute(Box::new(attribute)), self.span_from(start), height)
+        self.node(ExprForm::Attribute(Box::new(attribute)), self.span_from(start), height)
     }
 
     fn subscript(&mut self, value: Expr, start: Span) -> Result<Expr, Error> {
         self.advance()?;
         let inner = self.token.span;
         let first = self.slice_or_expression()?;
-        let index = if self.at(",") || matches!(first.kind, Kind::Starred(_)) {
+        let index = if self.at(",") || matches!(first.kind, ExprForm::Starred(_)) {
             let mut items = vec![first];
             while self.take(",")? {
                 if self.at("]") {
@@ -65,13 +65,13 @@ impl Parser<'_> {
                 }
                 items.push(self.slice_or_expression()?);
             }
-            self.sequence(items, self.span_from(inner), Kind::Tuple)?
+            self.sequence(items, self.span_from(inner), ExprForm::Tuple)?
         } else {
             first
         };
         self.expect("]")?;
         let height = value.height.max(index.height);
-        self.node(Kind::Subscript(Box::new(Subscript { value, index })), self.span_from(start), height)
+        self.node(ExprForm::Subscript(Box::new(Subscript { value, index })), self.span_from(start), height)
     }
 
     fn slice_or_expression(&mut self) -> Result<Expr, Error> {
@@ -90,7 +90,7 @@ impl Parser<'_> {
             }
         }
         let height = parts.iter().flatten().map(|part| part.height).max().unwrap_or(0);
-        self.node(Kind::Slice(Box::new(parts)), self.span_from(start), height)
+        self.node(ExprForm::Slice(Box::new(parts)), self.span_from(start), height)
     }
 
     fn call(&mut self, callee: Expr, start: Span) -> Result<Expr, Error> {
@@ -112,12 +112,12 @@ impl Parser<'_> {
             }
         }
         self.expect(")")?;
-        if let Kind::Name(name) = &callee.kind
+        if let ExprForm::Name(name) = &callee.kind
             && (&**name == "eval" || &**name == "exec")
         {
             return Err(self.forbidden(&format!("calls of {name}() are not allowed"), callee.span));
         }
-        self.node(Kind::Call(Box::new(Call { callee, args })), self.span_from(start), height)
+        self.node(ExprForm::Call(Box::new(CallExpr { callee, args })), self.span_from(start), height)
     }
 
     pub(super) fn argument(&mut self, callee: &Expr, before: &[Argument]) -> Result<Argument, Error> {
@@ -133,11 +133,11 @@ impl Parser<'_> {
         }
         let span = self.token.span;
         let takes_function =
-            matches!(&callee.kind, Kind::Name(name) if &**name == "map" || &**name == "filter");
+            matches!(&callee.kind, ExprForm::Name(name) if &**name == "map" || &**name == "filter");
         self.lambda_allowed = takes_function && before.is_empty() && self.at_word("lambda");
         let value = self.expression()?;
         if self.at("=")
-            && let Kind::Name(name) = &value.kind
+            && let ExprForm::Name(name) = &value.kind
         {
             let name = name.clone();
             self.advance()?;
@@ -155,7 +155,7 @@ impl Parser<'_> {
             return Err(Error::syntax("positional argument follows keyword argument unpacking", span));
         }
         if self.at_word("for") || self.at_word("async") {
-            let generator = self.comprehension(value, None, span, Kind::Generator)?;
+            let generator = self.comprehension(value, None, span, ExprForm::Generator)?;
             if !before.is_empty() || self.at(",") {
                 return Err(Error::syntax("generator expression must be parenthesized", generator.span));
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Parser;
 use super::atom::leaf;
-use crate::ast::{Expr, FPart, Field, Kind};
+use crate::ast::{Expr, ExprForm, FPart, Field};
 use crate::error::{Error, Span};
 use crate::lexer::{FEnd, Quote, Tok};
 use crate::value::Value;
@@ -17,7 +17,7 @@ impl Parser<'_> {
             let text = std::mem::take(text);
             self.advance()?;
             if !matches!(self.token.tok, Tok::Str(_) | Tok::FString(_) | Tok::Bytes(_)) {
-                return Ok(leaf(Kind::Const(Value::str(text)), start));
+                return Ok(leaf(ExprForm::Const(Value::str(text)), start));
             }
             return self.joined_strings(vec![FPart::Text(Arc::from(text))], start);
         }
@@ -52,9 +52,9 @@ impl Parser<'_> {
                 Some(FPart::Text(text)) => text,
                 _ => Arc::from(""),
             };
-            return Ok(leaf(Kind::Const(Value::str(&*text)), span));
+            return Ok(leaf(ExprForm::Const(Value::str(&*text)), span));
         }
-        self.node(Kind::FString(parts.into()), span, height)
+        self.node(ExprForm::FString(parts.into()), span, height)
     }
 
     /// The inside of an f-string or of a format spec; leaves the lexer right after its end.
@@ -84,7 +84,7 @@ impl Parser<'_> {
             return Err(Error::syntax("f-string: expected an expression", self.token.span));
         }
         let value = self.expression_list()?;
-        if matches!(value.kind, Kind::Lambda(_)) {
+        if matches!(value.kind, ExprForm::Lambda(_)) {
             return Err(Error::syntax("f-string: lambda needs parentheses", value.span));
         }
         let mut height = value.height;

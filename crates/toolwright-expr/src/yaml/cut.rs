@@ -31,7 +31,7 @@ pub(super) fn cut(text: &str, most: Option<i64>, fuel: &mut Fuel<'_>) -> Result<
     let mut cut_off = 0;
     let mut lines = lines(text).map(|(line, _)| line);
     for line in lines.by_ref() {
-        // Wide enough for every bound, also the lowest.
+        // Wide enough for each bound, also the lowest.
         let room = (i128::from(most) - shown.len() as i128) * LINE;
         let length = line.chars().count() as i128;
         if length >= room {

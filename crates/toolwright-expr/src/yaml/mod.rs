@@ -25,7 +25,7 @@ const LONGEST_KEY: usize = 122;
 
 /// The value as YAML. `lines` bounds the lines of each text; none means no bound.
 pub(crate) fn text(value: &Value, lines: Option<i64>, fuel: &mut Fuel<'_>) -> Result<String, Error> {
-    let mut writer = Writer {
+    let mut writer = YamlWriter {
         out: String::new(),
         column: 0,
         after_blank: true,
@@ -56,7 +56,7 @@ enum NodePosition {
 }
 
 /// Writes nodes, and knows where on the line it is.
-struct Writer<'p, 'f> {
+struct YamlWriter<'p, 'f> {
     out: String,
     column: usize,
     /// The last character was a blank or the end of a line.
@@ -69,7 +69,7 @@ struct Writer<'p, 'f> {
     fuel: &'p mut Fuel<'f>,
 }
 
-impl Writer<'_, '_> {
+impl YamlWriter<'_, '_> {
     fn push(&mut self, text: &str) -> Result<(), Error> {
         self.fuel.allocate(text.len())?;
         self.out.push_str(text);

@@ -4,7 +4,7 @@
 use crate::error::Error;
 
 use super::plain::reads_otherwise;
-use super::{NodePosition, WIDTH, Writer};
+use super::{NodePosition, WIDTH, YamlWriter};
 
 /// What ends a line in YAML.
 pub(super) fn is_break(c: char) -> bool {
@@ -29,7 +29,7 @@ struct Ways {
     breaks: bool,
 }
 
-/// Looks at a text once for everything that rules a way out.
+/// Scans a text once for each reason that excludes a style.
 fn ways(text: &str) -> Ways {
     let mut ways = Ways { plain: true, single: true, block: true, breaks: false };
     if text.is_empty() {
@@ -73,7 +73,7 @@ fn ways(text: &str) -> Ways {
     ways
 }
 
-impl Writer<'_, '_> {
+impl YamlWriter<'_, '_> {
     /// Writes a text in the plainest way that keeps it. `outer` is how far the node around it stands in.
     pub(super) fn scalar(&mut self, text: &str, outer: usize, place: NodePosition) -> Result<(), Error> {
         let ways = ways(text);

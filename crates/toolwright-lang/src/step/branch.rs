@@ -7,7 +7,7 @@ use toolwright_core::{BoxFuture, ToolError};
 use toolwright_expr::Value;
 
 use super::Body;
-use crate::exec::{Flow, Frame, Locals, Outcome};
+use crate::exec::{Flow, FlowResult, Frame, Locals};
 use crate::template::{Snippet, truth};
 
 /// `if`, `then`, `else`.
@@ -31,7 +31,7 @@ impl If {
 }
 
 /// `match`, `matchers`, `default`.
-pub(crate) struct Match {
+pub(crate) struct MatchStep {
     pub(crate) value: Snippet,
     pub(crate) trim: bool,
     pub(crate) arms: Vec<Arm>,
@@ -40,31 +40,31 @@ pub(crate) struct Match {
 
 /// One way of a `match`.
 pub(crate) struct Arm {
-    pub(crate) test: Test,
+    pub(crate) test: ArmTest,
     pub(crate) then: Body,
 }
 
 /// When an arm is taken.
-pub(crate) enum Test {
+pub(crate) enum ArmTest {
     Equals(Box<str>),
-    Pattern(Pattern),
+    Pattern(FullPattern),
     /// There is a problem with it. A flow that has one is never run.
     Broken,
 }
 
 /// A pattern that the whole text must match.
-pub(crate) struct Pattern {
+pub(crate) struct FullPattern {
     /// Anchored at both ends.
     regex: Regex,
     /// What its body sees beside the other variables: all groups, and each by its number from 0.
     pub(crate) names: Box<[Arc<str>]>,
 }
 
-impl Pattern {
+impl FullPattern {
     pub(crate) fn new(regex: Regex) -> Self {
         let groups = 0..regex.captures_len().saturating_sub(1);
         let each = groups.map(|group| Arc::from(format!("match{group}")));
-        Pattern { names: std::iter::once("_match_groups".into()).chain(each).collect(), regex }
+        FullPattern { names: std::iter::once("_match_groups".into()).chain(each).collect(), regex }
     }
 
     /// The values of `names`, if the text matches. A group that took no part is None.
@@ -78,19 +78,19 @@ impl Pattern {
 }
 
 /// The arm that fits, and the groups of its pattern.
-struct Taken<'m> {
+struct ChosenArm<'m> {
     body: &'m Body,
     names: &'m [Arc<str>],
     groups: Vec<Value>,
 }
 
-impl Match {
+impl MatchStep {
     fn choose(
         &self,
         flow: &Flow<'_>,
         frame: &Frame<'_>,
         locals: &Locals,
-    ) -> Result<Option<Taken<'_>>, ToolError> {
+    ) -> Result<Option<ChosenArm<'_>>, ToolError> {
         let value = self.value.evaluate(&flow.view(frame, locals), &flow.limits)?;
         let whole = match &value {
             Value::Str(text) => text.to_string(),
@@ -99,11 +99,11 @@ impl Match {
         let text = if self.trim { whole.trim() } else { &whole };
         Ok(self.arms.iter().find_map(|arm| {
             let (names, groups): (&[Arc<str>], _) = match &arm.test {
-                Test::Equals(wanted) => (&[], (**wanted == *text).then(Vec::new)?),
-                Test::Pattern(pattern) => (&pattern.names, pattern.groups(text)?),
-                Test::Broken => return None,
+                ArmTest::Equals(wanted) => (&[], (**wanted == *text).then(Vec::new)?),
+                ArmTest::Pattern(pattern) => (&pattern.names, pattern.groups(text)?),
+                ArmTest::Broken => return None,
             };
-            Some(Taken { body: &arm.then, names, groups })
+            Some(ChosenArm { body: &arm.then, names, groups })
         }))
     }
 
@@ -112,9 +112,9 @@ impl Match {
         flow: &'a Flow<'_>,
         frame: &'a mut Frame<'_>,
         locals: &'a Locals,
-    ) -> BoxFuture<'a, Outcome> {
+    ) -> BoxFuture<'a, FlowResult> {
         Box::pin(async move {
-            if let Some(Taken { body, names, groups }) = self.choose(flow, frame, locals)? {
+            if let Some(ChosenArm { body, names, groups }) = self.choose(flow, frame, locals)? {
                 let hidden = frame.lend(names, groups);
                 let value = flow.body(body, frame, locals).await?;
                 frame.restore(names, hidden);
@@ -126,8 +126,8 @@ impl Match {
         })
     }
 
-    pub(crate) fn run_pure(&self, flow: &Flow<'_>, frame: &mut Frame<'_>, locals: &Locals) -> Outcome {
-        if let Some(Taken { body, names, groups }) = self.choose(flow, frame, locals)? {
+    pub(crate) fn run_pure(&self, flow: &Flow<'_>, frame: &mut Frame<'_>, locals: &Locals) -> FlowResult {
+        if let Some(ChosenArm { body, names, groups }) = self.choose(flow, frame, locals)? {
             let hidden = frame.lend(names, groups);
             let value = flow.pure_body(body, frame, locals)?;
             frame.restore(names, hidden);

@@ -7,12 +7,12 @@ use toolwright_core::{ErrorKind, InvokeOptions, ToolError, ToolOutput, Toolset};
 use toolwright_expr::{Scope as _, Value};
 
 use crate::blocks;
-use crate::diag::Place;
+use crate::diag::FileSpan;
 use crate::error::{self, Catch};
-use crate::exec::{Flow, Frame, Lent, Locals, Outcome};
+use crate::exec::{CallerVariables, Flow, FlowResult, Frame, Locals};
 use crate::hint;
 use crate::json;
-use crate::template::{Document, Snippet};
+use crate::template::{Snippet, TemplateTree};
 
 /// A tool a flow can call, found when the file was loaded.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub(crate) struct Callee {
     /// Variables it takes from its caller, when the caller has them.
     pub(crate) takes: Arc<[Arc<str>]>,
     /// Where it was defined.
-    pub(crate) place: Place,
+    pub(crate) place: FileSpan,
     /// A tool of an MCP server: a flow sees its result as a list of content blocks, as llm-workers has it.
     pub(crate) gives_blocks: bool,
     /// Its statements have problems: it is there to check the calls of it, and nobody can call it.
@@ -48,34 +48,34 @@ impl Callee {
 pub(crate) struct Param {
     pub(crate) name: Arc<str>,
     /// Where the name stands.
-    pub(crate) named: Place,
-    pub(crate) value: Document,
+    pub(crate) named: FileSpan,
+    pub(crate) value: TemplateTree,
     /// Where the value stands.
-    pub(crate) place: Place,
+    pub(crate) place: FileSpan,
 }
 
 impl Param {
     /// Where its code stands, when it is all code.
     fn at(&self) -> Option<String> {
         match &self.value {
-            Document::Template(snippet) => Some(snippet.origin.at(&snippet.source, None)),
+            TemplateTree::Template(snippet) => Some(snippet.origin.at(&snippet.source, None)),
             _ => None,
         }
     }
 }
 
 /// `call`, `params`, `catch`, `ui_hint`.
-pub(crate) struct Call {
+pub(crate) struct CallStep {
     pub(crate) callee: Callee,
     pub(crate) params: Vec<Param>,
     pub(crate) catch: Option<Catch>,
     pub(crate) hint: Option<Snippet>,
-    pub(crate) place: Place,
+    pub(crate) place: FileSpan,
     /// The statement has no problem of its own, so that what it does not give is not given.
     pub(crate) whole: bool,
 }
 
-impl Call {
+impl CallStep {
     /// Makes the call. `located` is where the statement stands.
     pub(crate) async fn run(
         &self,
@@ -83,7 +83,7 @@ impl Call {
         frame: &Frame<'_>,
         locals: &Locals,
         located: &Arc<str>,
-    ) -> Outcome {
+    ) -> FlowResult {
         let (arguments, options) = self.prepare(flow, frame, locals, located)?;
         let callee = &self.callee;
         match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), options).await {
@@ -119,7 +119,7 @@ impl Call {
         Ok((arguments, InvokeOptions { hint, caller_data: lend(&self.callee, flow, frame, locals) }))
     }
 
-    fn caught(&self, flow: &Flow<'_>, error: ToolError, located: &Arc<str>) -> Outcome {
+    fn caught(&self, flow: &Flow<'_>, error: ToolError, located: &Arc<str>) -> FlowResult {
         let takes = self.catch.as_ref().is_some_and(|catch| catch.takes(&error));
         if !takes || flow.context.is_cancelled() {
             return Err(self.placed(error, located));
@@ -129,7 +129,7 @@ impl Call {
     }
 }
 
-impl Call {
+impl CallStep {
     /// The error with the place of this statement. Arguments that the callee refused are its own mistake:
     /// then it is where they stand.
     fn placed(&self, error: ToolError, located: &Arc<str>) -> ToolError {
@@ -151,8 +151,8 @@ pub(crate) fn lend(callee: &Callee, flow: &Flow<'_>, frame: &Frame<'_>, locals: 
         return None;
     }
     let nothing = crate::exec::Globals::default();
-    let view = crate::exec::View { locals, frame, lent: flow.lent, globals: &nothing };
+    let view = crate::exec::VariableView { locals, frame, lent: flow.lent, globals: &nothing };
     let lent: Vec<_> =
         callee.takes.iter().filter_map(|name| view.get(name).map(|value| (name.clone(), value))).collect();
-    if lent.is_empty() { None } else { Some(Arc::new(Lent(lent))) }
+    if lent.is_empty() { None } else { Some(Arc::new(CallerVariables(lent))) }
 }

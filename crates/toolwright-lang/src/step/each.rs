@@ -9,15 +9,15 @@ use toolwright_expr::{Dict, Value};
 
 use super::Body;
 use crate::error;
-use crate::exec::{Flow, Frame, Locals, Outcome};
-use crate::template::{self, Document};
+use crate::exec::{Flow, FlowResult, Frame, Locals};
+use crate::template::{self, TemplateTree};
 
 /// The most elements that are worked on at once.
 const MAX_PARALLEL: usize = 64;
 
 /// `for_each`, `do`, `parallelism`.
 pub(crate) struct Each {
-    pub(crate) over: Document,
+    pub(crate) over: TemplateTree,
     pub(crate) body: Body,
     pub(crate) parallelism: usize,
     pub(crate) located: Arc<str>,
@@ -48,7 +48,7 @@ impl Each {
     }
 
     /// Runs a body that calls nothing.
-    pub(crate) fn run_pure(&self, flow: &Flow<'_>, frame: &mut Frame<'_>, locals: &Locals) -> Outcome {
+    pub(crate) fn run_pure(&self, flow: &Flow<'_>, frame: &mut Frame<'_>, locals: &Locals) -> FlowResult {
         let mut inner = locals.clone();
         match self.over(flow, frame, locals)? {
             Over::Single(value) => {
@@ -84,7 +84,7 @@ impl Each {
         flow: &'a Flow<'_>,
         frame: &'a mut Frame<'_>,
         locals: &'a Locals,
-    ) -> BoxFuture<'a, Outcome> {
+    ) -> BoxFuture<'a, FlowResult> {
         Box::pin(async move {
             match self.over(flow, frame, locals)? {
                 Over::Single(value) => {

@@ -7,8 +7,8 @@ pub(crate) mod script;
 
 use std::sync::Arc;
 
-use crate::diag::Place;
-use crate::template::{Document, Snippet};
+use crate::diag::FileSpan;
+use crate::template::{Snippet, TemplateTree};
 
 /// A statement, or a list of them in which each sees the result of the one before as `_`.
 pub(crate) enum Body {
@@ -18,24 +18,24 @@ pub(crate) enum Body {
 
 /// One statement.
 pub(crate) struct Statement {
-    pub(crate) step: Step,
+    pub(crate) step: StatementKind,
     pub(crate) store_as: Option<Arc<str>>,
     /// Calls nothing, neither itself nor inside.
     pub(crate) pure: bool,
     /// Has a loop in it, so that it may take long.
     pub(crate) loops: bool,
-    pub(crate) place: Place,
+    pub(crate) place: FileSpan,
     /// The place as a person reads it.
     pub(crate) located: Arc<str>,
 }
 
 /// What a statement does.
-pub(crate) enum Step {
-    Eval(Document),
+pub(crate) enum StatementKind {
+    Eval(TemplateTree),
     If(Box<branch::If>),
-    Match(Box<branch::Match>),
+    Match(Box<branch::MatchStep>),
     Each(Box<each::Each>),
-    Call(Box<call::Call>),
+    Call(Box<call::CallStep>),
     Script(Box<script::ScriptStep>),
     /// A statement with a problem: the bodies inside it, for checking. A flow that has one is never run.
     Broken(Vec<Body>),
@@ -63,41 +63,43 @@ impl Body {
     }
 }
 
-impl Step {
+impl StatementKind {
     /// The bodies inside.
     pub(crate) fn bodies(&self) -> Vec<&Body> {
         match self {
-            Step::Eval(_) | Step::Call(_) | Step::Script(_) => Vec::new(),
-            Step::If(step) => std::iter::once(&step.then).chain(&step.otherwise).collect(),
-            Step::Match(step) => step.arms.iter().map(|arm| &arm.then).chain([&step.default]).collect(),
-            Step::Each(step) => vec![&step.body],
-            Step::Broken(bodies) => bodies.iter().collect(),
+            StatementKind::Eval(_) | StatementKind::Call(_) | StatementKind::Script(_) => Vec::new(),
+            StatementKind::If(step) => std::iter::once(&step.then).chain(&step.otherwise).collect(),
+            StatementKind::Match(step) => {
+                step.arms.iter().map(|arm| &arm.then).chain([&step.default]).collect()
+            }
+            StatementKind::Each(step) => vec![&step.body],
+            StatementKind::Broken(bodies) => bodies.iter().collect(),
         }
     }
 
     pub(crate) fn is_pure(&self) -> bool {
         match self {
-            Step::Call(_) | Step::Script(_) | Step::Broken(_) => false,
+            StatementKind::Call(_) | StatementKind::Script(_) | StatementKind::Broken(_) => false,
             _ => self.bodies().into_iter().all(Body::is_pure),
         }
     }
 
     pub(crate) fn loops(&self) -> bool {
-        matches!(self, Step::Each(_)) || self.bodies().into_iter().any(Body::loops)
+        matches!(self, StatementKind::Each(_)) || self.bodies().into_iter().any(Body::loops)
     }
 
     /// Calls `visit` with every template of the step itself, not of the bodies inside.
     pub(crate) fn snippets<'s>(&'s self, visit: &mut dyn FnMut(&'s Snippet)) {
         match self {
-            Step::Eval(document) => document.snippets(visit),
-            Step::If(step) => visit(&step.condition),
-            Step::Match(step) => visit(&step.value),
-            Step::Each(step) => step.over.snippets(visit),
-            Step::Call(step) => {
+            StatementKind::Eval(document) => document.snippets(visit),
+            StatementKind::If(step) => visit(&step.condition),
+            StatementKind::Match(step) => visit(&step.value),
+            StatementKind::Each(step) => step.over.snippets(visit),
+            StatementKind::Call(step) => {
                 step.params.iter().for_each(|param| param.value.snippets(visit));
                 step.hint.iter().for_each(visit);
             }
-            Step::Script(_) | Step::Broken(_) => {}
+            StatementKind::Script(_) | StatementKind::Broken(_) => {}
         }
     }
 }

@@ -10,9 +10,9 @@ use toolwright_core::{InvokeOptions, ToolError};
 use toolwright_expr::{EvalLimits, HostArgs, HostError, NamedFunction, Scope as _, Script, Value};
 
 use super::call::{Callee, Loan, lend};
-use crate::diag::Place;
+use crate::diag::FileSpan;
 use crate::error;
-use crate::exec::{Flow, Frame, Locals, Outcome};
+use crate::exec::{Flow, FlowResult, Frame, Locals};
 use crate::json;
 use crate::yaml::Origin;
 
@@ -26,14 +26,14 @@ pub(crate) struct ScriptStep {
     /// The tools the script names.
     pub(crate) tools: Vec<Callee>,
     pub(crate) source: Arc<str>,
-    pub(crate) place: Place,
+    pub(crate) place: FileSpan,
     pub(crate) origin: Origin,
 }
 
 impl ScriptStep {
     /// Runs the script on a thread that may block, because its tools are awaited there. A cancelled flow, or
     /// one that nobody waits for any more, raises the flag that ends the script.
-    pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
+    pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> FlowResult {
         let flag = Arc::new(AtomicBool::new(false));
         let _raise = Raise(flag.clone());
         let own = flow.limits.clone();

@@ -36,10 +36,10 @@ tools:
         [
             "2:1 the file has no key `shered`",
             "4:32 unexpected `}`",
-            "5:39 `text` is no type",
+            "5:39 unknown type `text`",
             "6:26 `d` cannot be called here: it is defined further down, or is this very tool",
             "7:24 `if` of `if` is text, not a boolean",
-            "7:36 this is no statement we know",
+            "7:36 unknown statement",
             "8:12 there are two tools `a` in the file",
         ]
     );
@@ -123,7 +123,7 @@ tools:
             "error 3:83 `system_message` of the config of a model is text, not a list",
             "error 3:102 `extract_json` of the config of a model is true, false, `first`, `last`, `all` or `none`, not an integer",
             "error 4:52 `config` of `import_tool` is a map, not text",
-            "warning 5:67 `frist` is none of the words of `extract_json`: it means `none`",
+            "warning 5:67 unknown value `frist` of `extract_json` is read as `none`",
             "error 5:74 the config of a model has no key `modle_ref`",
             "error 5:95 `tools` of the config of a model is a list, not text",
             "error 6:23 the config of a tool made of statements is a map, not an integer",
@@ -348,7 +348,7 @@ tools:
             "error 3:18 `llm_workers.tools.fs.FilesystemToolkit` is several tools",
             "warning 6:25 the file has no model `fast`",
             "warning 9:43 the default of a parameter of `t` does not fit its type: `n`: \"many\" is not an integer",
-            "warning 10:31 `ui_hint` sees the parameters only, and `m` is none",
+            "warning 10:31 `ui_hint` sees the parameters only, and `m` is not a parameter",
             "error 12:18 nothing defines `double`",
             "error 14:11 `double` needs the parameter `v`",
             "warning 14:11 `double` has no parameter `w`",
@@ -446,7 +446,7 @@ tools:
     assert_eq!(
         found,
         [
-            "error 4:29 `text` is no type",
+            "error 4:29 unknown type `text`",
             "error 6:15 there is no tool `serch`",
             "error 7:27 unexpected `}`",
             "error 7:37 nothing defines `nope`",
@@ -459,7 +459,7 @@ tools:
             "error 14:35 nothing defines `gone`",
             "error 17:23 not a regular expression: unclosed group",
             "error 17:44 nothing defines `lost`",
-            "error 19:9 this is no statement we know",
+            "error 19:9 unknown statement",
             "error 21:26 `t` cannot be called: its definition has problems",
             "error 22:22 `input` of a tool is a list, not an integer",
             "error 22:36 there is no tool `nowhere`",
@@ -664,8 +664,8 @@ fn files_that_are_no_text_say_how_to_save_them() {
     let latin = text.chars().map(|c| c as u8).collect::<Vec<u8>>();
     for (bytes, line, message) in [
         (marked.as_slice(), 1, "the file is UTF-16, not UTF-8"),
-        (&wide(u16::to_le_bytes), 1, "the file is no text: it holds NUL bytes"),
-        (&wide(u16::to_be_bytes), 1, "the file is no text: it holds NUL bytes"),
+        (&wide(u16::to_le_bytes), 1, "the file is not text: it contains NUL bytes"),
+        (&wide(u16::to_be_bytes), 1, "the file is not text: it contains NUL bytes"),
         (&latin, 2, "the file is not UTF-8 text"),
     ] {
         assert_eq!(told(bytes), (line, message.to_owned(), "save it as UTF-8".to_owned()));
@@ -696,7 +696,7 @@ fn a_problem_is_shown_with_its_line() {
     let problem = &error.problems()[0];
     assert_eq!(
         problem.render(),
-        "error: this is no statement we know\n  --> tools/t.yaml:4:7\n4 |       evl: 1\n  |       ^^^^^^\n\nhint: did you mean `eval`?"
+        "error: unknown statement\n  --> tools/t.yaml:4:7\n4 |       evl: 1\n  |       ^^^^^^\n\nhint: did you mean `eval`?"
     );
 }
 

@@ -622,7 +622,7 @@ async fn a_result_is_what_its_output_says_or_an_error() {
     }
     let file = "tools:\n  - {name: a, output: lst, do: {eval: 1}}\n  - {name: b, output: {type: 7}, do: {eval: 1}}\n  - {name: c, annotations: {readonly: true}, do: {eval: 1}}\n";
     let told = problems(file);
-    assert!(told[0].starts_with("2:23 `lst` is no type"), "{told:?}");
-    assert!(told[1].starts_with("3:23 `output` is no usable JSON Schema"), "{told:?}");
+    assert!(told[0].starts_with("2:23 unknown type `lst`"), "{told:?}");
+    assert!(told[1].starts_with("3:23 `output` is not a usable JSON Schema"), "{told:?}");
     assert!(told[2].contains("readonly"), "{told:?}");
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, ErrorKind, Media, Message, Misfit, Model, ModelError, ModelReply,
-    ModelRequest, Tool, ToolCall, ToolError, ToolOutput, Toolset, Usage,
+    AssistantMessage, BoxFuture, Content, DataError, ErrorKind, Media, Message, Model, ModelError,
+    ModelReply, ModelRequest, Tool, ToolCall, ToolError, ToolOutput, Toolset, Usage,
 };
 use toolwright_lang::{
     Host, Imports, LoadError, Loaded, Server, ServerState, ServerTools, Source, SourceFile, Wanted, load,
@@ -273,7 +273,7 @@ async fn a_tool_of_a_server_with_an_odd_name_does_not_spoil_the_rest() {
         "1:12 `{long}` of the MCP server `odd` is left out: `odd_{long}` cannot be a tool's name: use 1 to 128 letters, digits, `_`, `-`, `.` or `/`; import it by itself, with a `name`"
     );
     assert_eq!(told, ["1:12 `ns:x` of the MCP server `odd` is left out: no".to_owned(), why]);
-    // Each can be had by itself under another name; what no filter wants is not told of.
+    // Each can be imported alone under another name; tools that no filter matches are not reported.
     let text = server("none")
         + &format!(
             "tools: [{{import_tool: mcp:odd/a/b, name: ab}}, {{import_tool: mcp:odd/{long}, name: l}}, {{import_tools: 'mcp:odd', prefix: p_, filter: ['a*']}}]\n"
@@ -564,7 +564,7 @@ fn sections_for_others_are_carried_as_data() {
     assert!(file.section("sandbox", Ok).is_none());
     let needs = file.needs(&Wanted::everything());
     assert!(file.bind(&Host::new(), &needs).compile(&HashMap::new()).into_result().is_ok());
-    let misfit = Misfit::new("too many").inside("tool_calls");
+    let misfit = DataError::new("too many").inside("tool_calls");
     assert!(file.section("limits", |_| Err::<(), _>(vec![misfit])).is_none());
     let told: Vec<String> = file.error().unwrap().problems().iter().map(short).collect();
     assert_eq!(told, ["2:10 `limits`: too many"]);

@@ -12,7 +12,7 @@ use syn::{FnArg, ImplItem, LitBool, Receiver, Type};
 
 use crate::parse::entries::source;
 use crate::parse::values;
-use crate::parse::{Role, ToolFn, ToolImpl, bare, named};
+use crate::parse::{ParameterRole, ToolFn, ToolImpl, bare, named};
 use crate::problems::Problems;
 
 pub(crate) use self::parameter::description;
@@ -86,7 +86,9 @@ pub(crate) fn block(set: &ToolImpl, problems: &mut Problems) {
                 None => problems.at(tool.ident(), message),
             }
         }
-        for parameter in tool.parameters.iter().filter(|parameter| matches!(parameter.role, Role::Setup(_))) {
+        for parameter in
+            tool.parameters.iter().filter(|parameter| matches!(parameter.role, ParameterRole::Setup(_)))
+        {
             let message = format!(
                 "the tools of a set share `self`; make `{name}` a field of it, and take `self.{name}`",
                 name = parameter.ident
@@ -198,7 +200,7 @@ fn common(tool: &ToolFn, prefix: &str, problems: &mut Problems) {
     let mut names = HashSet::new();
     for parameter in &tool.parameters {
         parameter::check(tool, parameter, problems);
-        if parameter.role == Role::Argument && !names.insert(parameter.name()) {
+        if parameter.role == ParameterRole::Argument && !names.insert(parameter.name()) {
             let message = format!("two parameters are called `{}`; rename one of them", parameter.name());
             problems.at(&parameter.ident, message);
         }
@@ -245,7 +247,7 @@ fn generic_parameters(set: &ToolImpl, tool: &ToolFn, problems: &mut Problems) {
         return;
     }
     generics.push("Self".to_owned());
-    for parameter in tool.parameters.iter().filter(|parameter| parameter.role == Role::Argument) {
+    for parameter in tool.parameters.iter().filter(|parameter| parameter.role == ParameterRole::Argument) {
         if let Some(used) = generics.iter().find(|name| mentions(parameter.ty.to_token_stream(), name)) {
             let message = format!(
                 "the type of `{}` uses `{used}`, but a model must be told one type; name it",

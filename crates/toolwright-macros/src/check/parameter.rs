@@ -7,11 +7,11 @@ use super::written;
 use crate::parse::entries::number;
 use crate::parse::options::DefaultValue;
 use crate::parse::values;
-use crate::parse::{Parameter, Role, ToolFn, bare, named};
+use crate::parse::{Parameter, ParameterRole, ToolFn, bare, named};
 use crate::problems::Problems;
 
 pub(super) fn check(tool: &ToolFn, parameter: &Parameter, problems: &mut Problems) {
-    if parameter.role != Role::Argument {
+    if parameter.role != ParameterRole::Argument {
         injected(parameter, problems);
         return;
     }
@@ -56,7 +56,7 @@ pub(crate) fn description(tool: &ToolFn, parameter: &Parameter) -> Option<syn::E
 /// What the program provides is not told to a model, so nothing can be said about it.
 fn injected(parameter: &Parameter, problems: &mut Problems) {
     let name = parameter.name();
-    let setup = matches!(parameter.role, Role::Setup(_));
+    let setup = matches!(parameter.role, ParameterRole::Setup(_));
     let message = match setup {
         true => format!(
             "`{name}` is given when the tool is made and not told to a model; take its other options away"
@@ -181,7 +181,7 @@ fn passed_on(attributes: &[Attribute], problems: &mut Problems) {
 
 /// What a type is, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TypeKind {
     Signed,
     Unsigned,
     Fraction,
@@ -192,52 +192,52 @@ enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl TypeKind {
     fn of(ty: &Type) -> Self {
         if let Type::Tuple(_) | Type::Array(_) = bare(ty) {
-            return Kind::List;
+            return TypeKind::List;
         }
-        let Some((name, inner)) = named(ty) else { return Kind::Unknown };
+        let Some((name, inner)) = named(ty) else { return TypeKind::Unknown };
         match name.to_string().as_str() {
-            "Option" | "Box" | "Arc" | "Rc" => inner.map_or(Kind::Unknown, Kind::of),
-            "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => Kind::Signed,
-            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => Kind::Unsigned,
-            "f32" | "f64" => Kind::Fraction,
-            "String" | "PathBuf" => Kind::Text,
-            "Vec" | "VecDeque" | "HashSet" | "BTreeSet" | "IndexSet" => Kind::List,
-            "HashMap" | "BTreeMap" | "IndexMap" => Kind::Map,
-            "bool" => Kind::Bool,
-            _ => Kind::Unknown,
+            "Option" | "Box" | "Arc" | "Rc" => inner.map_or(TypeKind::Unknown, TypeKind::of),
+            "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => TypeKind::Signed,
+            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => TypeKind::Unsigned,
+            "f32" | "f64" => TypeKind::Fraction,
+            "String" | "PathBuf" => TypeKind::Text,
+            "Vec" | "VecDeque" | "HashSet" | "BTreeSet" | "IndexSet" => TypeKind::List,
+            "HashMap" | "BTreeMap" | "IndexMap" => TypeKind::Map,
+            "bool" => TypeKind::Bool,
+            _ => TypeKind::Unknown,
         }
     }
 
     fn takes(self, option: &str) -> bool {
-        let numeric = matches!(self, Kind::Signed | Kind::Unsigned | Kind::Fraction);
+        let numeric = matches!(self, TypeKind::Signed | TypeKind::Unsigned | TypeKind::Fraction);
         match option {
             "min" | "max" | "exclusive_min" | "exclusive_max" => numeric,
-            "min_length" | "max_length" | "pattern" | "format" => self == Kind::Text,
-            "min_items" | "max_items" => self == Kind::List,
+            "min_length" | "max_length" | "pattern" | "format" => self == TypeKind::Text,
+            "min_items" | "max_items" => self == TypeKind::List,
             _ => true,
         }
     }
 
     fn advice(self) -> &'static str {
         match self {
-            Kind::Signed | Kind::Unsigned | Kind::Fraction => {
+            TypeKind::Signed | TypeKind::Unsigned | TypeKind::Fraction => {
                 "a number takes `min`, `max`, `exclusive_min`, `exclusive_max`"
             }
-            Kind::Text => "text takes `min_length`, `max_length`, `pattern`, `format`",
-            Kind::List => "a list takes `min_items`, `max_items`",
-            Kind::Map | Kind::Bool | Kind::Unknown => "take it away",
+            TypeKind::Text => "text takes `min_length`, `max_length`, `pattern`, `format`",
+            TypeKind::List => "a list takes `min_items`, `max_items`",
+            TypeKind::Map | TypeKind::Bool | TypeKind::Unknown => "take it away",
         }
     }
 }
 
 fn options(parameter: &Parameter, problems: &mut Problems) {
     let options = &parameter.options;
-    let kind = Kind::of(&parameter.ty);
+    let kind = TypeKind::of(&parameter.ty);
     for (option, place) in &options.places {
-        if kind != Kind::Unknown && !kind.takes(option) {
+        if kind != TypeKind::Unknown && !kind.takes(option) {
             let (ty, advice) = (written(&parameter.ty), kind.advice());
             problems.at_span(*place, format!("`{option}` says nothing about `{ty}`; {advice}"));
         }
@@ -255,7 +255,7 @@ fn options(parameter: &Parameter, problems: &mut Problems) {
             problems.at(place, format!("`{low}` is more than `{high}`, so no value fits; swap them"));
         }
     }
-    if kind == Kind::Unsigned
+    if kind == TypeKind::Unsigned
         && let Some(place) = options.bound("min")
         && number(place).is_some_and(|least| least < 0.0)
     {

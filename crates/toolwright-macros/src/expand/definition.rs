@@ -11,7 +11,7 @@ use syn::{Expr, ExprLit, Ident, Lit, LitBool, LitStr, Path, Type};
 
 use crate::check::{SelfForm, description, self_form};
 use crate::parse::options::DefaultValue;
-use crate::parse::{Parameter, Passing, Role, SandboxForm, ToolFn, ToolImpl, named};
+use crate::parse::{Parameter, ParameterRole, Passing, SandboxForm, ToolFn, ToolImpl, named};
 
 /// The definition of a function.
 pub(super) fn of_function(tool: &ToolFn, core: &Path) -> TokenStream {
@@ -111,13 +111,13 @@ impl Definition<'_> {
     /// What the tool is made with.
     fn setup(&self) -> impl Iterator<Item = (&Parameter, Passing)> {
         self.tool.parameters.iter().filter_map(|parameter| match parameter.role {
-            Role::Setup(passing) => Some((parameter, passing)),
+            ParameterRole::Setup(passing) => Some((parameter, passing)),
             _ => None,
         })
     }
 
     fn parameters(&self) -> impl Iterator<Item = &Parameter> {
-        self.tool.parameters.iter().filter(|parameter| parameter.role == Role::Argument)
+        self.tool.parameters.iter().filter(|parameter| parameter.role == ParameterRole::Argument)
     }
 
     /// The type of the arguments: serde reads it, schemars describes it.
@@ -292,14 +292,15 @@ impl Definition<'_> {
     }
 
     fn needs_context(&self) -> bool {
-        let needs = |role: &Role| !matches!(role, Role::Argument | Role::Setup(_));
+        let needs = |role: &ParameterRole| !matches!(role, ParameterRole::Argument | ParameterRole::Setup(_));
         self.tool.parameters.iter().any(|parameter| needs(&parameter.role))
     }
 
     /// Reads the arguments, calls the function and converts what it returns.
     fn work(&self) -> TokenStream {
         let (core, function) = (self.core, &self.function);
-        let sandbox = self.tool.parameters.iter().any(|parameter| matches!(parameter.role, Role::Sandbox(_)));
+        let sandbox =
+            self.tool.parameters.iter().any(|parameter| matches!(parameter.role, ParameterRole::Sandbox(_)));
         let sandbox = sandbox.then(|| quote! { let __sandbox = __context.sandbox()?; });
         let receiver = match self.receiver {
             SelfForm::Absent | SelfForm::Other => None,
@@ -327,20 +328,20 @@ impl Definition<'_> {
     fn value(&self, parameter: &Parameter) -> TokenStream {
         let (core, ident) = (self.core, &parameter.ident);
         match &parameter.role {
-            Role::Argument => quote! { __arguments.#ident },
-            Role::Context(Passing::Borrowed) => quote! { __context },
-            Role::Context(Passing::Owned) => quote! { ::core::clone::Clone::clone(__context) },
-            Role::State(ty) => quote! { #core::State(__context.state::<#ty>()?) },
-            Role::Setup(passing) => {
+            ParameterRole::Argument => quote! { __arguments.#ident },
+            ParameterRole::Context(Passing::Borrowed) => quote! { __context },
+            ParameterRole::Context(Passing::Owned) => quote! { ::core::clone::Clone::clone(__context) },
+            ParameterRole::State(ty) => quote! { #core::State(__context.state::<#ty>()?) },
+            ParameterRole::Setup(passing) => {
                 let kept = kept_setup(parameter);
                 match passing {
                     Passing::Borrowed => quote! { &*#kept },
                     Passing::Owned => quote! { ::core::clone::Clone::clone(&*#kept) },
                 }
             }
-            Role::Sandbox(SandboxForm::Borrowed) => quote! { &*__sandbox },
-            Role::Sandbox(SandboxForm::BorrowedShared) => quote! { &__sandbox },
-            Role::Sandbox(SandboxForm::Shared) => quote! { ::std::sync::Arc::clone(&__sandbox) },
+            ParameterRole::Sandbox(SandboxForm::Borrowed) => quote! { &*__sandbox },
+            ParameterRole::Sandbox(SandboxForm::BorrowedShared) => quote! { &__sandbox },
+            ParameterRole::Sandbox(SandboxForm::Shared) => quote! { ::std::sync::Arc::clone(&__sandbox) },
         }
     }
 

@@ -9,7 +9,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Attribute, Ident, Path};
 
-use crate::parse::{Role, ToolFn, ToolImpl};
+use crate::parse::{ParameterRole, ToolFn, ToolImpl};
 use crate::problems::Problems;
 
 /// Where the generated code finds core: the option, or what the user's `Cargo.toml` calls it.
@@ -44,7 +44,7 @@ pub(crate) fn function(tool: &ToolFn, core: &Path, problems: Problems) -> TokenS
         let errors = problems.into_tokens();
         return quote! { #(#attributes)* #visibility #signature #body #errors };
     }
-    if tool.parameters.iter().any(|parameter| matches!(parameter.role, Role::Setup(_))) {
+    if tool.parameters.iter().any(|parameter| matches!(parameter.role, ParameterRole::Setup(_))) {
         return with_setup(tool, core, problems);
     }
     let mut run = signature.clone();
@@ -95,7 +95,7 @@ fn with_setup(tool: &ToolFn, core: &Path, problems: Problems) -> TokenStream {
     let (ours, theirs): (Vec<&Attribute>, Vec<&Attribute>) =
         attributes.iter().partition(|attribute| belongs_to_definition(attribute));
     let everywhere = attributes.iter().filter(|attribute| is(attribute, &["cfg", "allow"]));
-    let setup = tool.parameters.iter().filter(|parameter| matches!(parameter.role, Role::Setup(_)));
+    let setup = tool.parameters.iter().filter(|parameter| matches!(parameter.role, ParameterRole::Setup(_)));
     let setup = setup.map(|parameter| {
         let (ident, ty) = (&parameter.ident, &parameter.ty);
         quote! { #ident: #ty }
@@ -170,7 +170,7 @@ pub(crate) fn block(set: &ToolImpl, core: &Path, problems: Problems) -> TokenStr
     quote! {
         #block
 
-        #[allow(dead_code, unreachable_pub, reason = "written for every toolset, used or not")]
+        #[allow(dead_code, unreachable_pub, reason = "written for each toolset, used or not")]
         impl #generics #ty #clause {
             #tools
             #into_tools

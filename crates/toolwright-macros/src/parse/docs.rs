@@ -57,7 +57,7 @@ fn block_lines(text: &str) -> Vec<String> {
 
 /// Takes a doc comment apart.
 pub(crate) fn parse(text: &str) -> Docs {
-    let mut reader = Reader::default();
+    let mut reader = DocReader::default();
     for line in text.lines() {
         reader.line(line);
     }
@@ -85,10 +85,10 @@ fn tidy(text: &str) -> String {
 }
 
 #[derive(Default)]
-struct Reader {
+struct DocReader {
     description: String,
     parameters: Vec<(String, String)>,
-    section: Section,
+    section: DocSection,
     /// Inside a code block nothing is a heading.
     fenced: bool,
     after_blank: bool,
@@ -97,23 +97,23 @@ struct Reader {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Section {
+enum DocSection {
     #[default]
     Description,
-    Parameters(Style),
+    Parameters(HeadingStyle),
     /// For people only.
-    Other(Style),
+    Other(HeadingStyle),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum HeadingStyle {
     /// `# Arguments`: ends at the next heading.
     Heading,
     /// `Args:`: ends at the next heading, or where text is no longer indented.
     Colon,
 }
 
-impl Reader {
+impl DocReader {
     fn line(&mut self, line: &str) {
         let blank = line.trim().is_empty();
         if line.trim_start().starts_with("```") {
@@ -124,19 +124,19 @@ impl Reader {
             self.section = section;
             self.entry_indent = None;
             self.after_blank = false;
-            if section == Section::Description {
+            if section == DocSection::Description {
                 self.describe(line);
             }
             return;
         }
         if self.ends_colon_section(line) {
-            self.section = Section::Description;
+            self.section = DocSection::Description;
             self.describe("");
         }
         match self.section {
-            Section::Description => self.describe(line),
-            Section::Parameters(_) => self.parameter_line(line),
-            Section::Other(_) => {}
+            DocSection::Description => self.describe(line),
+            DocSection::Parameters(_) => self.parameter_line(line),
+            DocSection::Other(_) => {}
         }
         self.after_blank = blank;
     }
@@ -152,10 +152,10 @@ impl Reader {
             return false;
         }
         match self.section {
-            Section::Parameters(Style::Colon) => {
+            DocSection::Parameters(HeadingStyle::Colon) => {
                 self.entry_indent.is_some_and(|own| own > 0) || entry(line).is_none()
             }
-            Section::Other(Style::Colon) => true,
+            DocSection::Other(HeadingStyle::Colon) => true,
             _ => false,
         }
     }
@@ -182,22 +182,22 @@ fn indent(line: &str) -> usize {
 }
 
 /// The section that a heading opens, if the line is one.
-fn heading(line: &str) -> Option<Section> {
+fn heading(line: &str) -> Option<DocSection> {
     let (title, style) = if line.starts_with('#') {
         let title = line.trim_start_matches('#');
-        (title.strip_prefix(' ')?, Style::Heading)
+        (title.strip_prefix(' ')?, HeadingStyle::Heading)
     } else if indent(line) == 0 {
-        (line.trim_end().strip_suffix(':')?, Style::Colon)
+        (line.trim_end().strip_suffix(':')?, HeadingStyle::Colon)
     } else {
         return None;
     };
     match title.trim().trim_end_matches(':').to_lowercase().as_str() {
-        "arguments" | "args" | "parameters" | "params" => Some(Section::Parameters(style)),
+        "arguments" | "args" | "parameters" | "params" => Some(DocSection::Parameters(style)),
         "returns" | "return" | "errors" | "panics" | "raises" | "yields" | "safety" => {
-            Some(Section::Other(style))
+            Some(DocSection::Other(style))
         }
-        "examples" | "example" => Some(Section::Description),
-        _ if style == Style::Heading => Some(Section::Description),
+        "examples" | "example" => Some(DocSection::Description),
+        _ if style == HeadingStyle::Heading => Some(DocSection::Description),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use super::values;
 use crate::problems::Problems;
 
 /// One `key`, `key = value` or `key(value, ...)`.
-pub(crate) struct Entry {
+pub(crate) struct AttributeEntry {
     pub(crate) key: Ident,
     pub(crate) given: EntryValue,
 }
@@ -26,7 +26,7 @@ pub(crate) enum EntryValue {
     List(Vec<Expr>),
 }
 
-impl Parse for Entry {
+impl Parse for AttributeEntry {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         // `crate` is a keyword, so any word is a key.
         let key = Ident::parse_any(input)?;
@@ -42,24 +42,24 @@ impl Parse for Entry {
         } else {
             return Err(input.error(format!("write `{key}`, `{key} = value` or `{key}(value, ...)`")));
         };
-        Ok(Entry { key, given })
+        Ok(AttributeEntry { key, given })
     }
 }
 
 /// Everything between the parentheses of an attribute.
 #[derive(Default)]
-pub(crate) struct Entries(pub(crate) Vec<Entry>);
+pub(crate) struct Entries(pub(crate) Vec<AttributeEntry>);
 
 impl Parse for Entries {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let list = Punctuated::<Entry, Token![,]>::parse_terminated(input)?;
+        let list = Punctuated::<AttributeEntry, Token![,]>::parse_terminated(input)?;
         Ok(Entries(list.into_iter().collect()))
     }
 }
 
 impl Entries {
     /// The entries that are known and stand there for the first time; the others are mistakes.
-    pub(crate) fn known(self, known: &[&str], place: &str, problems: &mut Problems) -> Vec<Entry> {
+    pub(crate) fn known(self, known: &[&str], place: &str, problems: &mut Problems) -> Vec<AttributeEntry> {
         let mut seen = HashSet::new();
         let mut fine = Vec::new();
         for entry in self.0 {
@@ -83,7 +83,7 @@ fn unknown(name: &str, known: &[&str], place: &str) -> String {
     }
 }
 
-impl Entry {
+impl AttributeEntry {
     fn wrong(&self, wants: &str, problems: &mut Problems) {
         let message = format!("`{}` wants {wants}", self.key);
         match &self.given {

@@ -59,7 +59,7 @@ impl ToolFn {
 pub(crate) struct Parameter {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
-    pub(crate) role: Role,
+    pub(crate) role: ParameterRole,
     /// Its own doc comment.
     pub(crate) docs: String,
     pub(crate) options: ParameterOptions,
@@ -103,7 +103,7 @@ impl Parameter {
 
 /// Where the value of a parameter comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ParameterRole {
     /// From the model.
     Argument,
     /// `&ToolContext` or `ToolContext`.
@@ -202,8 +202,8 @@ fn parameter(ident: Ident, ty: Type, attributes: Vec<Attribute>, problems: &mut 
     let options = ParameterOptions::read(all, problems);
     let is_setup = options.setup.as_ref().is_some_and(syn::LitBool::value);
     let role = match bare(&ty) {
-        Type::Reference(_) if is_setup => Role::Setup(Passing::Borrowed),
-        _ if is_setup => Role::Setup(Passing::Owned),
+        Type::Reference(_) if is_setup => ParameterRole::Setup(Passing::Borrowed),
+        _ if is_setup => ParameterRole::Setup(Passing::Owned),
         ty => role(ty),
     };
     Parameter { ident, ty, role, docs, options, passed_on }
@@ -237,25 +237,27 @@ fn attribute_entries(attribute: &Attribute, problems: &mut Problems) -> Entries 
 }
 
 /// What a parameter is for, by the name of its type.
-fn role(ty: &Type) -> Role {
+fn role(ty: &Type) -> ParameterRole {
     if let Type::Reference(reference) = bare(ty) {
         if reference.mutability.is_some() {
-            return Role::Argument;
+            return ParameterRole::Argument;
         }
         return match role(&reference.elem) {
-            Role::Context(Passing::Owned) => Role::Context(Passing::Borrowed),
-            Role::Sandbox(SandboxForm::Shared) => Role::Sandbox(SandboxForm::BorrowedShared),
-            _ if is_dyn_sandbox(&reference.elem) => Role::Sandbox(SandboxForm::Borrowed),
-            _ => Role::Argument,
+            ParameterRole::Context(Passing::Owned) => ParameterRole::Context(Passing::Borrowed),
+            ParameterRole::Sandbox(SandboxForm::Shared) => {
+                ParameterRole::Sandbox(SandboxForm::BorrowedShared)
+            }
+            _ if is_dyn_sandbox(&reference.elem) => ParameterRole::Sandbox(SandboxForm::Borrowed),
+            _ => ParameterRole::Argument,
         };
     }
     match named(ty) {
-        Some((name, _)) if name == "ToolContext" => Role::Context(Passing::Owned),
-        Some((name, Some(inner))) if name == "State" => Role::State(Box::new(inner.clone())),
+        Some((name, _)) if name == "ToolContext" => ParameterRole::Context(Passing::Owned),
+        Some((name, Some(inner))) if name == "State" => ParameterRole::State(Box::new(inner.clone())),
         Some((name, Some(inner))) if name == "Arc" && is_dyn_sandbox(inner) => {
-            Role::Sandbox(SandboxForm::Shared)
+            ParameterRole::Sandbox(SandboxForm::Shared)
         }
-        _ => Role::Argument,
+        _ => ParameterRole::Argument,
     }
 }
 

@@ -11,11 +11,11 @@ use crate::{call, value};
 struct Weather {
     /// In degrees.
     temperature: f64,
-    place: Place,
+    place: Town,
 }
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
-struct Place {
+struct Town {
     name: String,
 }
 
@@ -25,7 +25,7 @@ struct Undescribed {
 }
 
 fn weather() -> Weather {
-    Weather { temperature: 21.5, place: Place { name: "Oslo".to_owned() } }
+    Weather { temperature: 21.5, place: Town { name: "Oslo".to_owned() } }
 }
 
 /// Returns a struct.
@@ -88,10 +88,10 @@ async fn a_struct_is_json_and_its_schema_is_promised() {
         "type": "object",
         "properties": {
             "temperature": {"description": "In degrees.", "type": "number"},
-            "place": {"$ref": "#/$defs/Place"}
+            "place": {"$ref": "#/$defs/Town"}
         },
         "required": ["temperature", "place"],
-        "$defs": {"Place": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}
+        "$defs": {"Town": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}
     });
     for tool in [structured(), structured_or_error()] {
         assert_eq!(value(&tool, json!({})).await, json!({"temperature": 21.5, "place": {"name": "Oslo"}}));

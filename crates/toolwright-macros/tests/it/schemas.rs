@@ -33,11 +33,11 @@ enum NameOrNumber {
     Number(i64),
 }
 
-/// A place on a map.
+/// A town on a map.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only the schema is looked at")]
-struct Place {
+struct Town {
     /// What it is called.
     name: String,
     height: Option<f64>,
@@ -141,8 +141,8 @@ fn own_types() -> Vec<Row> {
             "$ref": "#/$defs/NameOrNumber",
             "$defs": {"NameOrNumber": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}
         },
-        Place => {"$ref": "#/$defs/Place", "$defs": {"Place": {
-            "description": "A place on a map.",
+        Town => {"$ref": "#/$defs/Town", "$defs": {"Town": {
+            "description": "A town on a map.",
             "type": "object",
             "properties": {
                 "name": {"description": "What it is called.", "type": "string"},
@@ -251,9 +251,9 @@ enum NameOrNumber {
     Number(i64),
 }
 
-/// A place on a map.
+/// A town on a map.
 #[serde(deny_unknown_fields)]
-struct Place {
+struct Town {
     /// What it is called.
     name: String,
     height: Option<f64>,

@@ -131,9 +131,9 @@ pub struct Answers {
     /// The folders the client works in, as `file://` addresses with names.
     pub roots: Option<Vec<(String, String)>>,
     /// Passes what the server asks on to the MCP client whose call it is working on, for programs that serve
-    /// the tools of one server to the clients of another. A client that cannot be asked declines. Its folders
-    /// are never passed on: servers take them for what they may touch, and that is for whoever runs the
-    /// program to say.
+    /// the tools of one server to the clients of another. A client without that feature declines. Its folders
+    /// are never passed on: servers treat roots as permission to touch them, which only the program's user
+    /// can give.
     pub passed_on: bool,
 }
 
@@ -433,7 +433,7 @@ mod tests {
             ask(modify(json!({"name": "Bob", "age": 7}))).await,
             accepted(json!({"name": "Bob", "age": 7}))
         );
-        // What does not fit the form is not sent, whoever says it.
+        // Content that does not fit the form is never sent.
         assert_eq!(ask(modify(json!({"age": "old"}))).await, json!({"action": "cancel"}));
         assert_eq!(ask(Decision::reject("no")).await, json!({"action": "decline"}));
         assert_eq!(ask(Decision::Escalate).await, json!({"action": "cancel"}));

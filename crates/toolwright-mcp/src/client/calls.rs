@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use toolwright_core::ToolContext;
+use toolwright_util::lock;
 
 use super::caller::Caller;
-use super::connection::Connection;
-use crate::sync::lock;
-
+use super::connection::ServerConnection;
 /// Whose request it is: questions that the server asks while it works on it are answered for them.
 #[derive(Clone, Default)]
-pub(crate) struct Whose {
+pub(crate) struct CallOrigin {
     /// The client of ours that made the call, where questions are passed on.
     pub(crate) caller: Option<Arc<Caller>>,
     /// The call that pays for what the server asks a model.
@@ -21,7 +20,7 @@ pub(crate) struct Whose {
 
 /// The calls under way.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct PendingCalls {
     /// The calls that pay; the latest is the last.
     payers: Mutex<BTreeMap<u64, ToolContext>>,
     /// Each call with the client it is for, when questions are passed on.
@@ -29,7 +28,7 @@ pub(super) struct Calls {
     next_caller: AtomicI64,
 }
 
-impl Calls {
+impl PendingCalls {
     fn payers(&self) -> MutexGuard<'_, BTreeMap<u64, ToolContext>> {
         lock(&self.payers)
     }
@@ -60,13 +59,13 @@ impl Calls {
 /// From [`Client::paid_by`](crate::Client::paid_by): a call pays for what a server asks a model for as long
 /// as this lives.
 pub struct Paying {
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
     number: u64,
 }
 
 impl Paying {
     /// Has this call pay for what the server asks a model meanwhile.
-    pub(super) fn begin(connection: &Arc<Connection>, context: &ToolContext) -> Self {
+    pub(super) fn begin(connection: &Arc<ServerConnection>, context: &ToolContext) -> Self {
         let mut payers = connection.calls.payers();
         let number = payers.keys().next_back().map_or(0, |last| last + 1);
         payers.insert(number, context.clone());
@@ -84,14 +83,14 @@ impl Drop for Paying {
 
 /// A call under way, with the client that it is for.
 pub(super) struct Calling {
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
     number: i64,
     pub(super) caller: Option<Arc<Caller>>,
 }
 
 impl Calling {
     /// Registers a call until the guard is dropped.
-    pub(super) fn begin(connection: &Arc<Connection>, caller: Option<Arc<Caller>>) -> Self {
+    pub(super) fn begin(connection: &Arc<ServerConnection>, caller: Option<Arc<Caller>>) -> Self {
         let number = connection.calls.next_caller.fetch_add(1, Ordering::Relaxed);
         connection.calls.callers().push((number, caller.clone()));
         Calling { connection: connection.clone(), number, caller }

@@ -13,19 +13,19 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use toolwright_core::{CancelToken, text};
 
-use super::calls::Calls;
-use super::ending::Ending;
+use super::calls::PendingCalls;
+use super::connection_end::Ending;
 use super::questions::Questions;
 use super::requests::{Ask, Requests};
 use crate::client::ClientOptions;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{self, Id, Message};
+use crate::jsonrpc::{self, Id, RpcMessage};
 use crate::protocol::{
     CancelledParams, ClientNotification, ClientRequest, LogLevel, LogMessageParams, Method, ProgressToken,
     RequestMeta, ServerNotification,
 };
 use crate::transport::http::{Link, Outgoing};
-use crate::transport::lines::{Line, LineReader};
+use crate::transport::lines::{LineRead, LineReader};
 
 /// How many lines that are not messages a server may write in a row. Some print a banner.
 const MAX_JUNK: u32 = 1000;
@@ -41,12 +41,12 @@ pub(crate) type OnToolsChanged = Arc<dyn Fn() + Send + Sync>;
 pub type OnLog = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// One connection to a server.
-pub(crate) struct Connection {
+pub(crate) struct ServerConnection {
     out: Out,
     pub(super) requests: Requests,
     ending: Ending,
     pub(super) questions: Questions,
-    pub(super) calls: Calls,
+    pub(super) calls: PendingCalls,
     tools_changed: AtomicBool,
     on_tools_changed: Option<OnToolsChanged>,
     on_log: Option<OnLog>,
@@ -67,14 +67,14 @@ struct Params<'p> {
     meta: &'p RequestMeta,
 }
 
-impl Connection {
+impl ServerConnection {
     pub(crate) fn new(out: Out, options: &ClientOptions) -> Self {
-        Connection {
+        ServerConnection {
             out,
             requests: Requests::new(),
             ending: Ending::default(),
             questions: Questions::new(options.answers.clone(), options.name.clone()),
-            calls: Calls::default(),
+            calls: PendingCalls::default(),
             tools_changed: AtomicBool::new(false),
             on_tools_changed: options.on_tools_changed.clone(),
             on_log: options.on_log.clone(),
@@ -251,14 +251,16 @@ impl Connection {
         let mut junk = 0;
         loop {
             let line = match lines.next().await {
-                Ok(Line::Whole(line)) => line,
-                Ok(Line::TooLong) => {
+                Ok(LineRead::Whole(line)) => line,
+                Ok(LineRead::TooLong) => {
                     let most = jsonrpc::MAX_MESSAGE_BYTES;
                     let message =
                         format!("connection closed: the server sent a line of more than {most} bytes");
                     return McpError::new(McpErrorKind::Limit, message);
                 }
-                Ok(Line::End) | Err(_) => return McpError::new(McpErrorKind::Closed, "connection closed"),
+                Ok(LineRead::End) | Err(_) => {
+                    return McpError::new(McpErrorKind::Closed, "connection closed");
+                }
             };
             if line.is_empty() {
                 continue;
@@ -289,19 +291,19 @@ impl Connection {
     }
 
     /// Handles a message. `of` is the request it was sent beside, where the transport shows that.
-    pub(crate) fn take(self: &Arc<Self>, message: Message, of: Option<i64>) {
+    pub(crate) fn take(self: &Arc<Self>, message: RpcMessage, of: Option<i64>) {
         self.note_life();
         match message {
-            Message::Response { id: Id::Number(id), outcome } => {
+            RpcMessage::Response { id: Id::Number(id), outcome } => {
                 self.requests.answer(id, outcome.map_err(|error| McpError::refused(&error)));
             }
             // All our ids are numbers, so this answers nothing.
-            Message::Response { .. } => {}
-            Message::Request { id, method, params } => {
+            RpcMessage::Response { .. } => {}
+            RpcMessage::Request { id, method, params } => {
                 let whose = of.and_then(|of| self.requests.whose(of));
                 self.asked(id, method, params, whose);
             }
-            Message::Notification { method, params } => match ServerNotification::read(&method, params) {
+            RpcMessage::Notification { method, params } => match ServerNotification::read(&method, params) {
                 Some(ServerNotification::Progress(params)) => self.requests.progress(params),
                 Some(ServerNotification::ToolsChanged(_)) => self.tools_may_differ(),
                 Some(ServerNotification::LogMessage(params)) => self.log_message(params),
@@ -351,7 +353,7 @@ impl Connection {
 /// A request that waits. However the waiting ends, it is removed, and a request that is given up is cancelled
 /// at the server.
 struct Waiting<'a> {
-    connection: &'a Arc<Connection>,
+    connection: &'a Arc<ServerConnection>,
     id: i64,
     method: Method,
     sent: bool,

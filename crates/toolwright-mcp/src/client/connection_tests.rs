@@ -11,10 +11,10 @@ use toolwright_core::{
 
 use super::*;
 use crate::client::answers::Sampling;
-use crate::client::calls::{Paying, Whose};
+use crate::client::calls::{CallOrigin, Paying};
 
 /// Ends the session when it goes, as the last clone of a client does.
-struct Ends(Arc<Connection>);
+struct Ends(Arc<ServerConnection>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
@@ -23,18 +23,19 @@ impl Drop for Ends {
 }
 
 /// A connection on which somebody waits, and progress goes to what holds the session alone.
-fn waiting() -> Arc<Connection> {
-    let connection = Arc::new(Connection::new(Out::Lines(mpsc::channel(1).0), &ClientOptions::default()));
+fn waiting() -> Arc<ServerConnection> {
+    let connection =
+        Arc::new(ServerConnection::new(Out::Lines(mpsc::channel(1).0), &ClientOptions::default()));
     let ends = Ends(connection.clone());
     let progress: OnProgress = Arc::new(move |_, _, _| {
         let _ = &ends;
     });
-    connection.requests.add(1, Whose::default(), Some(progress));
+    connection.requests.add(1, CallOrigin::default(), Some(progress));
     connection
 }
 
 /// Does this in a thread of its own: one that waits for itself never comes back.
-fn comes_back(what: impl FnOnce(&Arc<Connection>) + Send + 'static) {
+fn comes_back(what: impl FnOnce(&Arc<ServerConnection>) + Send + 'static) {
     let (done, back) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let connection = waiting();
@@ -150,9 +151,9 @@ async fn call_that_the_server_works_on_pays_and_not_the_latest() {
     let anybody: Arc<Purse> = Arc::default();
     options.answers.sampling = Some(Sampling::new(anybody.clone(), anybody));
     let (out, mut lines) = mpsc::channel(8);
-    let connection = Arc::new(Connection::new(Out::Lines(out), &options));
+    let connection = Arc::new(ServerConnection::new(Out::Lines(out), &options));
     let _paying = (Paying::begin(&connection, &call(&earlier)), Paying::begin(&connection, &call(&latest)));
-    let whose = Whose { caller: None, payer: Some(call(&earlier)) };
+    let whose = CallOrigin { caller: None, payer: Some(call(&earlier)) };
     let paid = || [&earlier, &latest].map(|purse| purse.asked.load(Ordering::Relaxed));
     let message = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
     let params = json!({"messages": [message]});
@@ -162,7 +163,7 @@ async fn call_that_the_server_works_on_pays_and_not_the_latest() {
     assert_eq!(paid(), [1, 0]);
     // On the stream that answers a certain call.
     let _waiting = connection.requests.add(7, whose, None);
-    let question = |id| Message::Request {
+    let question = |id| RpcMessage::Request {
         id: Id::Number(id),
         method: "sampling/createMessage".to_owned(),
         params: params.clone(),
@@ -199,13 +200,13 @@ async fn question_that_the_server_cancels_is_not_answered() {
     let mut options = ClientOptions::default();
     options.answers.person = Some(Arc::new(Pondering { asked: asked.clone(), left: left.clone() }));
     let (out, mut lines) = mpsc::channel(8);
-    let connection = Arc::new(Connection::new(Out::Lines(out), &options));
+    let connection = Arc::new(ServerConnection::new(Out::Lines(out), &options));
     let params = json!({"message": "?", "requestedSchema": {"type": "object"}});
     let id = Id::Text("q".to_owned());
-    connection.take(Message::Request { id, method: "elicitation/create".to_owned(), params }, None);
+    connection.take(RpcMessage::Request { id, method: "elicitation/create".to_owned(), params }, None);
     let take_back = |id: Value| {
         let method = "notifications/cancelled".to_owned();
-        connection.take(Message::Notification { method, params: json!({"requestId": id}) }, None);
+        connection.take(RpcMessage::Notification { method, params: json!({"requestId": id}) }, None);
     };
     tokio::time::timeout(Duration::from_secs(60), asked.cancelled()).await.expect("somebody is asked");
     take_back(json!("another"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolwright_core::{CancelToken, text};
 
 use super::Client;
-use super::calls::Whose;
+use super::calls::CallOrigin;
 use super::requests::Ask;
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
@@ -134,7 +134,7 @@ impl Client {
     async fn discover(&self, time: Duration) -> Result<SessionInfo, McpError> {
         self.set_version(Some(STATELESS_VERSION));
         let request = ClientRequest::Discover(Empty {});
-        let meta = self.introduction(&Whose::default());
+        let meta = self.introduction(&CallOrigin::default());
         read_discover(self.connection.request(Ask { meta, ..Ask::new(&request, time) }).await?)
     }
 
@@ -154,7 +154,7 @@ impl Client {
         }
         let notifications = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
         let request = ClientRequest::Listen(ListenParams { notifications });
-        let meta = self.introduction(&Whose::default());
+        let meta = self.introduction(&CallOrigin::default());
         let (weak, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
         tokio::spawn(async move {
             // It is answered when the server ends it; nobody minds when it does not know it.

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toolwright_core::text;
+use toolwright_util::lock;
 
 use super::Client;
-use super::calls::Whose;
+use super::calls::CallOrigin;
 use super::requests::Ask;
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
@@ -16,8 +17,6 @@ use crate::protocol::{
     ResourceContents, ResourceTemplate, TaskMode, ToolDefinition, UriParams,
 };
 use crate::server::{PromptMessage, PromptResult};
-use crate::sync::lock;
-
 /// The most entries a server may list: tools, resources or prompts.
 pub const MAX_TOOLS: usize = 10_000;
 
@@ -73,7 +72,7 @@ impl Client {
 
     async fn read(&self, mut request: ClientRequest) -> Result<Value, McpError> {
         let time = self.options.request_timeout;
-        self.ask_in_rounds(&Whose::default(), &mut request, time, None, Vec::new()).await
+        self.ask_in_rounds(&CallOrigin::default(), &mut request, time, None, Vec::new()).await
     }
 
     /// Lists the prompts.

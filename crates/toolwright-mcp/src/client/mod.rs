@@ -7,7 +7,7 @@ mod answers;
 mod caller;
 mod calls;
 pub(crate) mod connection;
-mod ending;
+mod connection_end;
 mod handshake;
 mod listing;
 mod questions;
@@ -24,20 +24,21 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOutput};
+use toolwright_util::lock;
 
 pub use self::answers::{Answers, Sampling, ThroughApprover};
 use self::caller::{Caller, PutOff};
 pub use self::calls::Paying;
-use self::calls::{Calling, Whose};
+use self::calls::{CallOrigin, Calling};
 pub(crate) use self::connection::OnToolsChanged;
-use self::connection::{Connection, Out};
 pub use self::connection::{OnLog, OnProgress};
+use self::connection::{Out, ServerConnection};
 pub use self::handshake::SessionInfo;
 use self::listing::HeaderArguments;
 pub use self::listing::{Listing, MAX_TOOLS};
 use self::requests::Ask;
 pub use self::supervise::servers_ended;
-use self::supervise::{Reader, Watched, forward_errors, supervise, supervise_sandboxed};
+use self::supervise::{ServerCount, ServerReader, forward_errors, supervise, supervise_sandboxed};
 pub use self::target::{HttpTarget, Target};
 use self::tasks::Time;
 use crate::bridge;
@@ -47,7 +48,6 @@ use crate::protocol::{
     STATELESS_VERSION, TASKS_EXTENSION, Task,
 };
 use crate::server::Peer;
-use crate::sync::lock;
 use crate::transport::http::Link;
 use crate::transport::lines::write_lines;
 use crate::transport::stdio::ServerCommand;
@@ -105,7 +105,7 @@ impl std::fmt::Debug for ClientOptions {
 
 /// A session with a server. Dropping it ends the server and everything it started.
 pub struct Client {
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
     options: ClientOptions,
     info: SessionInfo,
     pid: Option<u32>,
@@ -144,7 +144,7 @@ impl Client {
                     process.handle,
                     reader,
                     gone.clone(),
-                    Watched::new(),
+                    ServerCount::new(),
                 ));
                 Client::new(connection, options, None, gone).handshake().await
             }
@@ -164,14 +164,14 @@ impl Client {
         let (connection, reader) = pipes(output, input, &options);
         tokio::spawn(forward_errors(connection.clone(), errors));
         let gone = CancelToken::new();
-        tokio::spawn(supervise(connection.clone(), process, reader, gone.clone(), Watched::new()));
+        tokio::spawn(supervise(connection.clone(), process, reader, gone.clone(), ServerCount::new()));
         Client::new(connection, options, pid, gone).handshake().await
     }
 
     /// Begins a session with a server that has an address.
     pub async fn dial(target: &HttpTarget, options: ClientOptions) -> Result<Client, McpError> {
         let link = Arc::new(Link::new(target)?);
-        let connection = Arc::new(Connection::new(Out::Http(link.clone()), &options));
+        let connection = Arc::new(ServerConnection::new(Out::Http(link.clone()), &options));
         if link.is_legacy() {
             link.open_legacy(&connection, options.start_timeout).await?;
         }
@@ -197,7 +197,12 @@ impl Client {
         Client::new(connection, options, None, gone).handshake().await
     }
 
-    fn new(connection: Arc<Connection>, options: ClientOptions, pid: Option<u32>, gone: CancelToken) -> Self {
+    fn new(
+        connection: Arc<ServerConnection>,
+        options: ClientOptions,
+        pid: Option<u32>,
+        gone: CancelToken,
+    ) -> Self {
         let (header_arguments, tasked) = (Mutex::default(), Mutex::default());
         Client { connection, options, info: SessionInfo::default(), pid, gone, header_arguments, tasked }
     }
@@ -268,7 +273,7 @@ impl Client {
         progress: Option<OnProgress>,
     ) -> Result<ToolOutput, ToolError> {
         let _paying = context.map(|context| self.paid_by(context));
-        let mut whose = Whose { caller: None, payer: context.cloned() };
+        let mut whose = CallOrigin { caller: None, payer: context.cloned() };
         if !self.connection.questions.notes_callers() {
             return self.call(&whose, name, arguments, timeout, progress).await;
         }
@@ -287,7 +292,7 @@ impl Client {
 
     async fn call(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         name: &str,
         arguments: Value,
         timeout: Duration,
@@ -315,7 +320,7 @@ impl Client {
     /// Calls a tool, and waits for the task that a server may make of the call.
     async fn call_in_rounds(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         params: CallParams,
         timeout: Duration,
         progress: Option<OnProgress>,
@@ -333,7 +338,7 @@ impl Client {
     /// Makes a request, and answers what the server asks before it gives a result.
     async fn ask_in_rounds(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         request: &mut ClientRequest,
         timeout: Duration,
         progress: Option<OnProgress>,
@@ -366,7 +371,7 @@ impl Client {
     /// An answer for each question, under the question's name.
     async fn answer_questions(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         questions: &Map<String, Value>,
     ) -> Result<Map<String, Value>, McpError> {
         if questions.len() > MAX_QUESTIONS_AT_ONCE {
@@ -400,10 +405,10 @@ impl Client {
     }
 
     async fn request(&self, ask: Ask<'_>) -> Result<Value, McpError> {
-        self.request_for(&Whose::default(), ask).await
+        self.request_for(&CallOrigin::default(), ask).await
     }
 
-    async fn request_for(&self, whose: &Whose, mut ask: Ask<'_>) -> Result<Value, McpError> {
+    async fn request_for(&self, whose: &CallOrigin, mut ask: Ask<'_>) -> Result<Value, McpError> {
         if self.is_stateless() {
             ask.meta = self.introduction(whose);
         }
@@ -416,7 +421,7 @@ impl Client {
     }
 
     /// `_meta` of a request without a session.
-    fn introduction(&self, whose: &Whose) -> RequestMeta {
+    fn introduction(&self, whose: &CallOrigin) -> RequestMeta {
         let mut capabilities = self.connection.questions.capabilities(whose.caller.as_ref());
         capabilities.extensions.insert(TASKS_EXTENSION.to_owned(), json!({}));
         RequestMeta {
@@ -469,9 +474,9 @@ fn pipes(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
     options: &ClientOptions,
-) -> (Arc<Connection>, Reader) {
+) -> (Arc<ServerConnection>, ServerReader) {
     let (out, lines) = mpsc::channel(64);
-    let connection = Arc::new(Connection::new(Out::Lines(out), options));
+    let connection = Arc::new(ServerConnection::new(Out::Lines(out), options));
     let closed = connection.closed().clone();
     tokio::spawn(async move {
         // Ends, and so closes the server's input, when the session is over.

@@ -6,15 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 use toolwright_core::CancelToken;
+use toolwright_util::lock;
 
 use super::answers::Answers;
 use super::caller::{Caller, PutOff, unanswered};
-use super::calls::Whose;
-use super::connection::Connection;
+use super::calls::CallOrigin;
+use super::connection::ServerConnection;
 use crate::jsonrpc::{self, BUSY, Id, RpcError};
 use crate::protocol::ClientCapabilities;
-use crate::sync::lock;
-
 /// The most questions of a server that are answered at once.
 const MAX_QUESTIONS: usize = 8;
 
@@ -90,9 +89,9 @@ impl Questions {
     }
 }
 
-impl Connection {
+impl ServerConnection {
     /// Answers a question of the server; what takes time goes on by itself.
-    pub(super) fn asked(self: &Arc<Self>, id: Id, method: String, params: Value, whose: Option<Whose>) {
+    pub(super) fn asked(self: &Arc<Self>, id: Id, method: String, params: Value, whose: Option<CallOrigin>) {
         if method == "ping" {
             self.try_send("", jsonrpc::result(&id, &json!({})));
             return;
@@ -134,10 +133,10 @@ impl Connection {
         &self,
         method: &str,
         params: &Value,
-        whose: Option<Whose>,
+        whose: Option<CallOrigin>,
     ) -> Result<Value, RpcError> {
         let (caller, payer) = match whose {
-            Some(Whose { caller, payer }) => (Some(caller), payer.or_else(|| self.calls.payer())),
+            Some(CallOrigin { caller, payer }) => (Some(caller), payer.or_else(|| self.calls.payer())),
             None => (self.calls.caller(), self.calls.payer()),
         };
         let Questions { answers, server, .. } = &self.questions;
@@ -156,7 +155,7 @@ impl Connection {
     /// Answers the questions that a server asks in place of a result, all of them at once.
     pub(super) async fn answer_all(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         questions: &[(&str, &Value)],
     ) -> Result<Vec<Result<Value, RpcError>>, PutOff> {
         let caller = whose.caller.as_ref();

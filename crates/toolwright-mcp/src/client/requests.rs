@@ -8,13 +8,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use toolwright_core::text;
+use toolwright_util::lock;
 
-use super::calls::Whose;
+use super::calls::CallOrigin;
 use super::connection::OnProgress;
 use crate::error::McpError;
 use crate::protocol::{ClientRequest, ProgressParams, RequestMeta};
-use crate::sync::lock;
-
 /// The most progress notifications of one call that are passed on.
 const MAX_PROGRESS: u32 = 1000;
 
@@ -26,7 +25,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) progress: Option<OnProgress>,
     /// Headers for arguments, over HTTP.
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) whose: Whose,
+    pub(crate) whose: CallOrigin,
 }
 
 impl<'a> Ask<'a> {
@@ -37,7 +36,7 @@ impl<'a> Ask<'a> {
             timeout,
             progress: None,
             headers: Vec::new(),
-            whose: Whose::default(),
+            whose: CallOrigin::default(),
         }
     }
 }
@@ -45,7 +44,7 @@ impl<'a> Ask<'a> {
 /// A request that waits.
 pub(super) struct Pending {
     reply: oneshot::Sender<Result<Value, McpError>>,
-    whose: Whose,
+    whose: CallOrigin,
     progress: Option<OnProgress>,
     notifications: u32,
     last: f64,
@@ -74,7 +73,7 @@ impl Requests {
     pub(super) fn add(
         &self,
         id: i64,
-        whose: Whose,
+        whose: CallOrigin,
         progress: Option<OnProgress>,
     ) -> oneshot::Receiver<Result<Value, McpError>> {
         let (reply, answer) = oneshot::channel();
@@ -99,7 +98,7 @@ impl Requests {
     }
 
     /// Whose request it is.
-    pub(super) fn whose(&self, id: i64) -> Option<Whose> {
+    pub(super) fn whose(&self, id: i64) -> Option<CallOrigin> {
         Some(self.pending().get(&id)?.whose.clone())
     }
 

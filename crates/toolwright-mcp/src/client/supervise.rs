@@ -7,9 +7,9 @@ use tokio::io::AsyncRead;
 use tokio::sync::watch;
 use toolwright_core::{CancelToken, ProcessHandle};
 
-use super::connection::Connection;
+use super::connection::ServerConnection;
 use crate::error::{McpError, McpErrorKind};
-use crate::transport::lines::{Line, LineReader};
+use crate::transport::lines::{LineRead, LineReader};
 use crate::transport::stdio::Process;
 
 /// How long a server may take to end by itself after its input was closed.
@@ -30,31 +30,31 @@ pub async fn servers_ended() {
 }
 
 /// Counts a server until nothing of it is left.
-pub(super) struct Watched(());
+pub(super) struct ServerCount(());
 
-impl Watched {
+impl ServerCount {
     pub(super) fn new() -> Self {
         WATCHED.send_modify(|watched| *watched += 1);
-        Watched(())
+        ServerCount(())
     }
 }
 
-impl Drop for Watched {
+impl Drop for ServerCount {
     fn drop(&mut self) {
         WATCHED.send_modify(|watched| *watched = watched.saturating_sub(1));
     }
 }
 
 /// Reads what a server sends, and says why it stopped.
-pub(super) type Reader = tokio::task::JoinHandle<McpError>;
+pub(super) type ServerReader = tokio::task::JoinHandle<McpError>;
 
-pub(super) async fn forward_errors(connection: Arc<Connection>, errors: impl AsyncRead + Unpin) {
+pub(super) async fn forward_errors(connection: Arc<ServerConnection>, errors: impl AsyncRead + Unpin) {
     let mut lines = LineReader::new(errors, MAX_LOG_LINE);
     loop {
         match lines.next().await {
-            Ok(Line::Whole(line)) => connection.log(&String::from_utf8_lossy(line)),
-            Ok(Line::TooLong) => connection.log("[a line too long to show]"),
-            Ok(Line::End) | Err(_) => return,
+            Ok(LineRead::Whole(line)) => connection.log(&String::from_utf8_lossy(line)),
+            Ok(LineRead::TooLong) => connection.log("[a line too long to show]"),
+            Ok(LineRead::End) | Err(_) => return,
         }
         tokio::task::coop::consume_budget().await;
     }
@@ -62,11 +62,11 @@ pub(super) async fn forward_errors(connection: Arc<Connection>, errors: impl Asy
 
 /// Watches over a server process from start to end. When it returns, nothing of the server is left.
 pub(super) async fn supervise(
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
     mut process: Process,
-    mut reader: Reader,
+    mut reader: ServerReader,
     gone: CancelToken,
-    _watched: Watched,
+    _watched: ServerCount,
 ) {
     const MOMENT: Duration = Duration::from_secs(2);
     let mut status = None;
@@ -114,11 +114,11 @@ pub(super) async fn supervise(
 
 /// Watches over a server in a sandbox, whose backend knows how to end it whole.
 pub(super) async fn supervise_sandboxed(
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
     handle: Box<dyn ProcessHandle>,
-    mut reader: Reader,
+    mut reader: ServerReader,
     gone: CancelToken,
-    _watched: Watched,
+    _watched: ServerCount,
 ) {
     tokio::select! {
         () = connection.closed().cancelled() => {

@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolwright_core::text;
+use toolwright_util::lock;
 
-use super::calls::Whose;
+use super::calls::CallOrigin;
 use super::connection::OnProgress;
 use super::requests::Ask;
 use super::{Client, MAX_ROUNDS};
@@ -19,8 +20,6 @@ use crate::error::{McpError, McpErrorKind};
 use crate::protocol::{
     CallParams, ClientRequest, RequestMeta, Task, TaskMetadata, TaskParams, TaskStatus, UpdateTaskParams,
 };
-use crate::sync::lock;
-
 /// How often a task is polled by default, and the bounds of the interval that a server may ask for.
 const POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(50);
@@ -39,7 +38,7 @@ impl Client {
     /// Calls a tool as a task (2025-11-25). Dropping the future cancels the task.
     pub(super) async fn call_as_task(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         params: CallParams,
         timeout: Duration,
         progress: Option<OnProgress>,
@@ -56,7 +55,7 @@ impl Client {
             return Ok(made);
         };
         let mut task = Task::read(task);
-        let mut running = Running::of(self, &task)?;
+        let mut running = PolledTask::of(self, &task)?;
         let mut reporter = StatusReporter::new(progress);
         while task.status == Some(TaskStatus::Working) {
             reporter.report(&task);
@@ -73,12 +72,12 @@ impl Client {
     /// Dropping the future cancels the task.
     pub(super) async fn follow_task(
         &self,
-        whose: &Whose,
+        whose: &CallOrigin,
         mut task: Task,
         time: Time,
         progress: Option<OnProgress>,
     ) -> Result<Value, McpError> {
-        let mut running = Running::of(self, &task)?;
+        let mut running = PolledTask::of(self, &task)?;
         let (mut reporter, mut answered) = (StatusReporter::new(progress), Answered::default());
         loop {
             let outcome = match task.status {
@@ -112,8 +111,8 @@ impl Client {
     /// looked at again.
     async fn look(
         &self,
-        whose: &Whose,
-        running: &Running<'_>,
+        whose: &CallOrigin,
+        running: &PolledTask<'_>,
         task: &Task,
         time: Time,
     ) -> Result<Task, McpError> {
@@ -140,8 +139,8 @@ impl Client {
     /// Answers what a task asks.
     async fn answer_task(
         &self,
-        whose: &Whose,
-        running: &Running<'_>,
+        whose: &CallOrigin,
+        running: &PolledTask<'_>,
         open: Map<String, Value>,
         time: Time,
     ) -> Result<(), McpError> {
@@ -240,17 +239,17 @@ fn poll(task: &Task) -> Duration {
 }
 
 /// A task that is cancelled when nobody waits for it any more.
-struct Running<'a> {
+struct PolledTask<'a> {
     client: &'a Client,
     id: String,
     over: bool,
 }
 
-impl<'a> Running<'a> {
+impl<'a> PolledTask<'a> {
     fn of(client: &'a Client, task: &Task) -> Result<Self, McpError> {
         let id = task.task_id.clone();
         let missing = || McpError::new(McpErrorKind::Protocol, "the task the server made has no id");
-        Ok(Running { client, id: id.ok_or_else(missing)?, over: false })
+        Ok(PolledTask { client, id: id.ok_or_else(missing)?, over: false })
     }
 
     fn params(&self) -> TaskParams {
@@ -258,14 +257,14 @@ impl<'a> Running<'a> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for PolledTask<'_> {
     fn drop(&mut self) {
         if self.over || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let request = ClientRequest::CancelTask(self.params());
         let meta = match self.client.is_stateless() {
-            true => self.client.introduction(&Whose::default()),
+            true => self.client.introduction(&CallOrigin::default()),
             false => RequestMeta::default(),
         };
         let (connection, timeout) = (self.client.connection.clone(), self.client.options.silence);

@@ -7,8 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolwright_core::BoxFuture;
 use toolwright_net::reqwest::Url;
-
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(300);

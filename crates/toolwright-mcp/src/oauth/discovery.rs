@@ -22,7 +22,7 @@ pub(super) struct Far {
 }
 
 /// What is protected.
-pub(super) struct Resource {
+pub(super) struct ProtectedResource {
     /// The name of the server, to be sent exactly as it was published; none before 2025-06-18.
     pub(super) name: Option<String>,
     /// The scopes it knows.
@@ -84,7 +84,7 @@ pub(super) async fn resource(
     http: &Client,
     server: &Url,
     challenge: &Challenge,
-) -> Result<Resource, McpError> {
+) -> Result<ProtectedResource, McpError> {
     let mut places = Vec::new();
     match &challenge.resource_metadata {
         Some(place) => {
@@ -109,20 +109,20 @@ pub(super) async fn resource(
         if !named.is_some_and(|named| covers(&named, server)) {
             return Err(failed("the server's description is that of another server"));
         }
-        return Ok(Resource {
+        return Ok(ProtectedResource {
             name: Some(document.resource),
             scopes: document.scopes_supported,
             issuer: document.authorization_servers.into_iter().next(),
         });
     }
-    Ok(Resource { name: None, scopes: Vec::new(), issuer: None })
+    Ok(ProtectedResource { name: None, scopes: Vec::new(), issuer: None })
 }
 
 /// Reads what an authorization server says of itself (RFC 8414, OpenID Connect Discovery).
 pub(super) async fn metadata(
     Far { http, reach, proxies }: &Far,
     server: &Url,
-    resource: &Resource,
+    resource: &ProtectedResource,
 ) -> Result<Metadata, McpError> {
     let refused = |url: &Url| proxies.refusal(reach, url).is_some();
     let root = at(server, "/");

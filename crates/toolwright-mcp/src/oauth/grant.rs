@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 use toolwright_core::{Secret, text};
 use toolwright_net::reqwest::{Client, Url};
 
-use super::discovery::{Far, Metadata, Resource, body};
-use super::store::{Kept, Registration, Tokens};
+use super::discovery::{Far, Metadata, ProtectedResource, body};
+use super::store::{Registration, StoredGrant, Tokens};
 use super::{Browser, Machine, failed, jwt};
 use crate::error::{McpError, McpErrorKind};
 use crate::random::random_name;
@@ -31,7 +31,7 @@ struct TokenAnswer {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct OauthErrorBody {
     error: String,
     #[serde(default)]
     error_description: String,
@@ -123,7 +123,7 @@ pub(super) async fn as_person(
     metadata: &Metadata,
     client: &Registration,
     browser: &dyn Browser,
-    resource: &Resource,
+    resource: &ProtectedResource,
     scopes: &[String],
 ) -> Result<Tokens, NoToken> {
     let Some(endpoint) = &metadata.authorization_endpoint else {
@@ -193,7 +193,7 @@ pub(super) async fn as_machine(
     http: &Client,
     metadata: &Metadata,
     machine: &Machine,
-    resource: &Resource,
+    resource: &ProtectedResource,
     scopes: &[String],
 ) -> Result<Tokens, NoToken> {
     let mut form = vec![("grant_type", "client_credentials".to_owned())];
@@ -231,7 +231,7 @@ pub(super) async fn as_machine(
 /// Trades a refresh token for a new access token.
 pub(super) async fn renewed(
     Far { http, reach, proxies }: &Far,
-    kept: &Kept,
+    kept: &StoredGrant,
     tokens: &Tokens,
 ) -> Result<Tokens, NoToken> {
     let (Some(refresh), Some(client), Some(endpoint)) =
@@ -310,7 +310,7 @@ async fn token(
     let token = serde_json::from_slice::<TokenAnswer>(&answer).ok().filter(|_| accepted);
     let token = token.ok_or_else(|| {
         let answer = without_secrets(&answer, &form);
-        let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer) else {
+        let Ok(refusal) = serde_json::from_slice::<OauthErrorBody>(&answer) else {
             return match status.as_u16() {
                 // So servers refuse, whatever words they have for it. A person may be asked then.
                 400 | 401 => refused("the request for a token", &answer).into(),
@@ -354,7 +354,7 @@ fn encoded(text: &str) -> String {
 }
 
 fn refused(what: &str, answer: &[u8]) -> McpError {
-    let why = serde_json::from_slice::<Refusal>(answer)
+    let why = serde_json::from_slice::<OauthErrorBody>(answer)
         .map(|refusal| format!(": {} {}", refusal.error, refusal.error_description))
         .unwrap_or_default();
     failed(&format!("{what} was refused{}", toolwright_core::text::visible(&text::clip(why.trim_end(), 500))))

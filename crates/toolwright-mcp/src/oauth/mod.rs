@@ -19,18 +19,17 @@ use tokio::sync::watch;
 use toolwright_core::Secret;
 use toolwright_net::reqwest::{self, Url};
 use toolwright_net::{Dial, Proxies, Reach};
+use toolwright_util::lock;
 
 pub use self::browser::{Browser, LoopbackBrowser};
 pub(crate) use self::challenge::Challenge;
 pub(crate) use self::discovery::is_local;
 pub use self::store::TokenStore;
 
-use self::discovery::{Far, Metadata, Resource};
+use self::discovery::{Far, Metadata, ProtectedResource};
 use self::grant::NoToken;
-use self::store::{Kept, Registration, Tokens};
+use self::store::{Registration, StoredGrant, Tokens};
 use crate::error::{McpError, McpErrorKind};
-use crate::sync::lock;
-
 /// How a client comes by its tokens.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -106,7 +105,7 @@ pub(crate) struct OAuth {
     proxies: Proxies,
     server: Url,
     options: OAuthOptions,
-    state: Mutex<Kept>,
+    state: Mutex<StoredGrant>,
     /// The access token that the store held when it was last looked at; another one there is newer than ours.
     stored: Mutex<Option<Secret>>,
     /// Why the last token could not be stored, until it is reported.
@@ -167,7 +166,7 @@ impl OAuth {
         self.far.get_or_try_init(make).await
     }
 
-    fn state(&self) -> MutexGuard<'_, Kept> {
+    fn state(&self) -> MutexGuard<'_, StoredGrant> {
         lock(&self.state)
     }
 
@@ -245,7 +244,7 @@ impl OAuth {
                         "the server wants a person to allow this, and there is nobody to ask",
                     ));
                 };
-                let _asking = Asking::new(&self.asking);
+                let _asking = ConsentGuard::new(&self.asking);
                 let (client, tokens) = self.as_person(&metadata, &*browser, &resource, &scopes).await?;
                 let mut state = self.state();
                 state.registration = Some(client);
@@ -296,7 +295,12 @@ impl OAuth {
 
     /// What to ask for: what the server named, else what it lists, else nothing; what was asked for before
     /// stays.
-    fn scopes(&self, challenge: &Challenge, resource: &Resource, metadata: &Metadata) -> Vec<String> {
+    fn scopes(
+        &self,
+        challenge: &Challenge,
+        resource: &ProtectedResource,
+        metadata: &Metadata,
+    ) -> Vec<String> {
         let mut scopes =
             if challenge.scopes.is_empty() { resource.scopes.clone() } else { challenge.scopes.clone() };
         if challenge.wants_more_scopes {
@@ -319,7 +323,7 @@ impl OAuth {
         &self,
         metadata: &Metadata,
         browser: &dyn Browser,
-        resource: &Resource,
+        resource: &ProtectedResource,
         scopes: &[String],
     ) -> Result<(Registration, Tokens), McpError> {
         let Far { http, .. } = self.far().await?;
@@ -438,16 +442,16 @@ impl OAuth {
 }
 
 /// Says that a person is asked, until it is dropped.
-struct Asking<'a>(&'a watch::Sender<bool>);
+struct ConsentGuard<'a>(&'a watch::Sender<bool>);
 
-impl<'a> Asking<'a> {
+impl<'a> ConsentGuard<'a> {
     fn new(asking: &'a watch::Sender<bool>) -> Self {
         asking.send_replace(true);
-        Asking(asking)
+        ConsentGuard(asking)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for ConsentGuard<'_> {
     fn drop(&mut self) {
         self.0.send_replace(false);
     }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::Secret;
-
-use crate::whole;
+use toolwright_util::FileAccess;
 
 /// A token that ends within this time is renewed before it is used.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -29,7 +28,7 @@ pub struct TokenStore {
 
 /// What is kept for one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredGrant {
     #[serde(default)]
     pub(super) issuer: Option<String>,
     #[serde(default)]
@@ -105,7 +104,7 @@ impl TokenStore {
         TokenStore { path: Some(path.into().into()) }
     }
 
-    fn all(path: &Path) -> Result<BTreeMap<String, Kept>, String> {
+    fn all(path: &Path) -> Result<BTreeMap<String, StoredGrant>, String> {
         let about = match std::fs::metadata(path) {
             Ok(about) => about,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -128,20 +127,20 @@ impl TokenStore {
             .map_err(|error| format!("`{}` is not a token store: {error}", path.display()))
     }
 
-    pub(super) fn load(&self, server: &str) -> Result<Option<Kept>, String> {
+    pub(super) fn load(&self, server: &str) -> Result<Option<StoredGrant>, String> {
         let Some(path) = &self.path else { return Ok(None) };
         Ok(Self::all(path)?.remove(server))
     }
 
     /// Keeps what belongs to a server.
-    pub(super) fn save(&self, server: &str, kept: &Kept) -> Result<(), String> {
+    pub(super) fn save(&self, server: &str, kept: &StoredGrant) -> Result<(), String> {
         self.rewrite(|all| {
             all.insert(server.to_owned(), kept.clone());
         })
     }
 
     /// Changes what is kept of a server, if anything is.
-    pub(super) fn change(&self, server: &str, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
+    pub(super) fn change(&self, server: &str, change: impl FnOnce(&mut StoredGrant)) -> Result<(), String> {
         self.rewrite(|all| {
             if let Some(kept) = all.get_mut(server) {
                 change(kept);
@@ -150,7 +149,7 @@ impl TokenStore {
     }
 
     /// Replaces the file whole.
-    fn rewrite(&self, change: impl FnOnce(&mut BTreeMap<String, Kept>)) -> Result<(), String> {
+    fn rewrite(&self, change: impl FnOnce(&mut BTreeMap<String, StoredGrant>)) -> Result<(), String> {
         let Some(path) = &self.path else { return Ok(()) };
         let unwritable = |error: std::io::Error| format!("cannot write `{}`: {error}", path.display());
         if let Some(folder) = path.parent() {
@@ -161,7 +160,7 @@ impl TokenStore {
         let mut all = Self::all(path)?;
         change(&mut all);
         let text = serde_json::to_vec_pretty(&all).map_err(|error| error.to_string())?;
-        whole::replace(path, &text, &mut Self::private()).map_err(unwritable)
+        toolwright_util::replace(path, &text, FileAccess::Owner).map_err(unwritable)
     }
 
     /// A lock that is held by one writer of the file at a time.
@@ -239,9 +238,9 @@ mod tests {
         let store = TokenStore::in_file(&path);
         assert_eq!(store.load("https://a"), Ok(None));
         let tokens = Tokens::new("secret".into(), Some("more".into()), Some(3600.0));
-        let kept = Kept { tokens: Some(tokens), ..Kept::default() };
+        let kept = StoredGrant { tokens: Some(tokens), ..StoredGrant::default() };
         store.save("https://a", &kept).unwrap();
-        store.save("https://b", &Kept::default()).unwrap();
+        store.save("https://b", &StoredGrant::default()).unwrap();
         assert_eq!(store.load("https://a"), Ok(Some(kept)));
         #[cfg(unix)]
         {
@@ -260,7 +259,7 @@ mod tests {
             let store = TokenStore::in_file(&path);
             std::thread::spawn(move || {
                 for server in 0..10 {
-                    store.save(&format!("https://{thread}/{server}"), &Kept::default()).unwrap();
+                    store.save(&format!("https://{thread}/{server}"), &StoredGrant::default()).unwrap();
                 }
             })
         });

@@ -11,18 +11,18 @@ use tokio::time::Instant;
 use toolwright_core::{
     CallNote, CancelToken, ProgressListener, ToolCall, ToolResult, ToolSpec, nearest, text,
 };
+use toolwright_util::lock;
 
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState};
 use super::tasks::{self, TaskSupport, needs_extension};
-use super::{CANCEL_GRACE, ClientSender, Era, Inner, Peer, Request};
+use super::{CANCEL_GRACE, ClientSender, Era, IncomingRequest, Inner, Peer};
 use crate::bridge;
 use crate::jsonrpc::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::protocol::{
     CallParams, CallResult, ContentBlock, EmbeddedResource, ProgressParams, ProgressToken, ResourceBlock,
     ResultBody, ResultMessage, ServerNotification,
 };
-use crate::sync::lock;
 
 /// Counts the calls of this process, so that each has an id of its own.
 static CALLS: AtomicU64 = AtomicU64::new(1);
@@ -50,14 +50,14 @@ struct Ready {
     arguments: Value,
 }
 
-pub(super) async fn answer(server: &Arc<Inner>, request: Request, params: CallParams) -> Response {
+pub(super) async fn answer(server: &Arc<Inner>, request: IncomingRequest, params: CallParams) -> Response {
     match ready(server, request, params).await {
         Ok(ready) => ready.answer().await,
         Err(error) => error.into(),
     }
 }
 
-async fn ready(server: &Arc<Inner>, request: Request, params: CallParams) -> Result<Ready, RpcError> {
+async fn ready(server: &Arc<Inner>, request: IncomingRequest, params: CallParams) -> Result<Ready, RpcError> {
     let CallParams { name, mut arguments, round, .. } = params;
     let Some((tools, at)) = server.tool(&name).await? else {
         let mut problem = format!("there is no tool `{}`", text::clip(&name, 200));

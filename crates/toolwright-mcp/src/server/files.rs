@@ -41,11 +41,11 @@ const SCHEME: &str = "file:///";
 #[derive(Debug, Clone)]
 pub struct FileResources {
     folder: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<PathPattern>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct PathPattern {
     /// With `/` between the parts.
     text: String,
     is_pattern: bool,
@@ -73,7 +73,7 @@ impl FileResources {
                     error.hint("name files and folders below it, without `..` and without a leading `/`")
                 );
             };
-            Ok(Entry { text: parts.join("/"), is_pattern: entry.contains(['*', '?', '[']) })
+            Ok(PathPattern { text: parts.join("/"), is_pattern: entry.contains(['*', '?', '[']) })
         });
         Ok(FileResources { folder: folder.into(), entries: entries.collect::<Result<_, _>>()? })
     }
@@ -138,7 +138,7 @@ impl FileResources {
     }
 }
 
-impl Entry {
+impl PathPattern {
     fn offers(&self, path: &str) -> bool {
         if !self.is_pattern {
             let rest = path.strip_prefix(self.text.as_str());
@@ -250,7 +250,7 @@ fn encode(path: &str) -> String {
     })
 }
 
-/// The path an address stands for; `None` when it is none that we would write.
+/// The path an address stands for; `None` for an address in a form that we would not write.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

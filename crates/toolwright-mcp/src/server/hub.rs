@@ -11,7 +11,7 @@ use super::response::Response;
 use super::session::Session;
 use super::tasks::needs_extension;
 use super::watch::Watch;
-use super::{Inner, Request, Watching};
+use super::{IncomingRequest, Inner, Watching};
 use crate::jsonrpc::{self, Id};
 use crate::protocol::{
     Empty, ResultBody, ResultMessage, SUBSCRIPTION_KEY, ServerNotification, SubscriptionFilter,
@@ -21,7 +21,7 @@ use crate::protocol::{
 const BACKLOG: usize = 256;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
+pub(super) enum ChangeNotice {
     Tools,
     Prompts,
     Resources,
@@ -40,7 +40,7 @@ impl Hub {
         self.0.clone()
     }
 
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<Change> {
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<ChangeNotice> {
         self.0.sender.subscribe()
     }
 
@@ -53,7 +53,7 @@ impl Hub {
 /// Announces changes to clients. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    sender: broadcast::Sender<Change>,
+    sender: broadcast::Sender<ChangeNotice>,
     /// Whether a change of the tools was announced, and no client has listed them since.
     tools_announced: Arc<AtomicBool>,
 }
@@ -62,46 +62,46 @@ impl Changes {
     /// The list of tools changed.
     pub fn tools(&self) {
         self.tools_announced.store(true, Ordering::Release);
-        let _ = self.sender.send(Change::Tools);
+        let _ = self.sender.send(ChangeNotice::Tools);
     }
 
     /// The list of prompts changed.
     pub fn prompts(&self) {
-        let _ = self.sender.send(Change::Prompts);
+        let _ = self.sender.send(ChangeNotice::Prompts);
     }
 
     /// The list of resources changed.
     pub fn resources(&self) {
-        let _ = self.sender.send(Change::Resources);
+        let _ = self.sender.send(ChangeNotice::Resources);
     }
 
     /// The content of a resource changed.
     pub fn resource(&self, uri: impl Into<String>) {
-        let _ = self.sender.send(Change::Resource(uri.into()));
+        let _ = self.sender.send(ChangeNotice::Resource(uri.into()));
     }
 }
 
-impl Change {
+impl ChangeNotice {
     fn notification(&self) -> ServerNotification {
         match self {
-            Change::Tools => ServerNotification::ToolsChanged(Map::new()),
-            Change::Prompts => ServerNotification::PromptsChanged(Map::new()),
-            Change::Resources => ServerNotification::ResourcesChanged(Map::new()),
-            Change::Resource(uri) => ServerNotification::resource_updated(uri.clone()),
+            ChangeNotice::Tools => ServerNotification::ToolsChanged(Map::new()),
+            ChangeNotice::Prompts => ServerNotification::PromptsChanged(Map::new()),
+            ChangeNotice::Resources => ServerNotification::ResourcesChanged(Map::new()),
+            ChangeNotice::Resource(uri) => ServerNotification::resource_updated(uri.clone()),
         }
     }
 }
 
 /// Waits for the next changes. For a client that lagged behind, every list and all it watches changed.
 async fn next(
-    changes: &mut broadcast::Receiver<Change>,
+    changes: &mut broadcast::Receiver<ChangeNotice>,
     watched: impl FnOnce() -> Vec<String>,
-) -> Option<Vec<Change>> {
+) -> Option<Vec<ChangeNotice>> {
     match changes.recv().await {
         Ok(change) => Some(vec![change]),
         Err(broadcast::error::RecvError::Lagged(_)) => {
-            let lists = [Change::Tools, Change::Prompts, Change::Resources];
-            Some(lists.into_iter().chain(watched().into_iter().map(Change::Resource)).collect())
+            let lists = [ChangeNotice::Tools, ChangeNotice::Prompts, ChangeNotice::Resources];
+            Some(lists.into_iter().chain(watched().into_iter().map(ChangeNotice::Resource)).collect())
         }
         Err(broadcast::error::RecvError::Closed) => None,
     }
@@ -109,7 +109,7 @@ async fn next(
 
 /// Announces changes to a session until it ends or the client is gone.
 pub(super) async fn announce_to_session(
-    mut changes: broadcast::Receiver<Change>,
+    mut changes: broadcast::Receiver<ChangeNotice>,
     session: &Session,
     out: &tokio::sync::mpsc::Sender<Vec<u8>>,
 ) {
@@ -124,7 +124,7 @@ pub(super) async fn announce_to_session(
             continue;
         }
         for change in changed {
-            if matches!(&change, Change::Resource(uri) if !session.watches(uri)) {
+            if matches!(&change, ChangeNotice::Resource(uri) if !session.watches(uri)) {
                 continue;
             }
             let notification = change.notification();
@@ -159,12 +159,12 @@ impl Subscription {
         Subscription { filter, _watches: watches }
     }
 
-    fn wants(&self, change: &Change) -> bool {
+    fn wants(&self, change: &ChangeNotice) -> bool {
         match change {
-            Change::Tools => self.filter.tools_list_changed,
-            Change::Prompts => self.filter.prompts_list_changed,
-            Change::Resources => self.filter.resources_list_changed,
-            Change::Resource(uri) => self.filter.resource_subscriptions.contains(uri),
+            ChangeNotice::Tools => self.filter.tools_list_changed,
+            ChangeNotice::Prompts => self.filter.prompts_list_changed,
+            ChangeNotice::Resources => self.filter.resources_list_changed,
+            ChangeNotice::Resource(uri) => self.filter.resource_subscriptions.contains(uri),
         }
     }
 }
@@ -190,7 +190,11 @@ fn line(notification: &ServerNotification, subscription: &Id) -> Vec<u8> {
 }
 
 /// Answers `subscriptions/listen`: goes on until the client stops it, or the server ends.
-pub(super) async fn listen(server: &Inner, request: &Request, wanted: SubscriptionFilter) -> Response {
+pub(super) async fn listen(
+    server: &Inner,
+    request: &IncomingRequest,
+    wanted: SubscriptionFilter,
+) -> Response {
     if wanted.task_ids.is_some() && !request.knows_tasks() {
         return needs_extension().into();
     }

@@ -38,14 +38,14 @@ pub use self::features::{
 pub use self::files::FileResources;
 pub use self::http::{HttpOptions, HttpServer, ResourceServer};
 pub use self::hub::Changes;
-pub use self::peer::{Peer, Question, Reply};
+pub use self::peer::{ClientReply, Peer, Question};
 pub use self::person::ClientPerson;
 pub use self::prompts::ToolPrompts;
 pub use self::sealed_state::StateKey;
 pub use self::tasks::TaskSupport;
 
 use self::hub::Hub;
-use self::request::{Audience, ClientSender, Era, Request};
+use self::request::{Audience, ClientSender, Era, IncomingRequest};
 use self::tasks::Tasks;
 use self::watch::Watches;
 use crate::client::OnLog;
@@ -191,7 +191,7 @@ impl Server {
     /// Serves one client over this process's standard streams, as [`serve`](Self::serve) does. Nothing else
     /// may write to stdout meanwhile.
     pub async fn serve_stdio(&self) -> std::io::Result<()> {
-        let stdio::Streams { input, output, reader_gone } = stdio::open()?;
+        let stdio::StdStreams { input, output, reader_gone } = stdio::open()?;
         let inner = self.inner.clone();
         // On a task of its own, which the thread that waits for input runs itself; the caller's may be run
         // elsewhere.

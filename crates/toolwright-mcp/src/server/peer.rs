@@ -13,8 +13,9 @@ use toolwright_core::schema::Schema;
 use toolwright_core::{
     CancelToken, ErrorKind, Origin, ProgressListener, Requester, ToolContext, ToolError, canonical_json, text,
 };
+use toolwright_util::lock;
 
-use super::Request;
+use super::IncomingRequest;
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState, StateKey};
 use super::tasks::Task;
@@ -23,7 +24,6 @@ use crate::protocol::{
     ElicitAction, ElicitParams, ElicitResult, Empty, InputRequired, LogLevel, LogMessageParams, PageMode,
     ResultBody, RootsResult, SampleParams, SampleResult, ServerNotification, ServerRequest,
 };
-use crate::sync::lock;
 
 /// The client a call comes from. Cloning is cheap.
 #[derive(Clone)]
@@ -32,11 +32,11 @@ pub struct Peer {
 }
 
 struct PeerInner {
-    request: Request,
-    asking: Mutex<Asking>,
+    request: IncomingRequest,
+    asking: Mutex<QuestionRound>,
 }
 
-struct Asking {
+struct QuestionRound {
     sealed: SealedState,
     /// Set once the call goes on as a task.
     task: Option<Arc<Task>>,
@@ -57,8 +57,8 @@ impl Peer {
         requester.get().cloned()
     }
 
-    pub(super) fn new(request: Request, sealed: SealedState) -> Self {
-        let asking = Mutex::new(Asking { sealed, task: None, open: Vec::new(), refusal: None });
+    pub(super) fn new(request: IncomingRequest, sealed: SealedState) -> Self {
+        let asking = Mutex::new(QuestionRound { sealed, task: None, open: Vec::new(), refusal: None });
         Peer { inner: Arc::new(PeerInner { request, asking }) }
     }
 
@@ -68,11 +68,11 @@ impl Peer {
         Origin { listener, stop, requester: Requester::new(self.clone()) }
     }
 
-    fn asking(&self) -> MutexGuard<'_, Asking> {
+    fn asking(&self) -> MutexGuard<'_, QuestionRound> {
         lock(&self.inner.asking)
     }
 
-    pub(super) fn request(&self) -> &Request {
+    pub(super) fn request(&self) -> &IncomingRequest {
         &self.inner.request
     }
 
@@ -129,13 +129,13 @@ impl Peer {
     }
 
     /// Asks the client. The key names the question; it is the same each time the call is made.
-    pub async fn ask(&self, key: &str, question: Question) -> Result<Reply, ToolError> {
+    pub async fn ask(&self, key: &str, question: Question) -> Result<ClientReply, ToolError> {
         let replies = self.ask_all(vec![(key.to_owned(), question)]).await?;
         replies.into_iter().next().ok_or_else(|| ToolError::new("there is no answer"))
     }
 
     /// Asks several things at once. The answers come in the order of the questions.
-    pub async fn ask_all(&self, questions: Vec<(String, Question)>) -> Result<Vec<Reply>, ToolError> {
+    pub async fn ask_all(&self, questions: Vec<(String, Question)>) -> Result<Vec<ClientReply>, ToolError> {
         for (_, question) in &questions {
             if !self.can_answer(question) {
                 return Err(self.cannot(question));
@@ -155,7 +155,7 @@ impl Peer {
         }
     }
 
-    async fn ask_in_session(&self, question: Question) -> Result<Reply, ToolError> {
+    async fn ask_in_session(&self, question: Question) -> Result<ClientReply, ToolError> {
         let request = &self.inner.request;
         let Some(session) = &request.session else { return Err(self.cannot(&question)) };
         let answer = session.ask(&request.sender, &question.0).await;
@@ -166,17 +166,17 @@ impl Peer {
         if !question.fits(&answer) {
             return Err(ToolError::new("the client's answer is not what was asked for"));
         }
-        Ok(Reply(answer))
+        Ok(ClientReply(answer))
     }
 
     /// Returns the answers of earlier rounds, or records the questions that are open.
-    fn ask_in_rounds(&self, questions: Vec<(String, Question)>) -> Result<Vec<Reply>, ToolError> {
+    fn ask_in_rounds(&self, questions: Vec<(String, Question)>) -> Result<Vec<ClientReply>, ToolError> {
         let mut asking = self.asking();
         let mut replies = Vec::new();
         let mut missing = Vec::new();
         for (key, question) in questions {
             match asking.sealed.answers.get(&key) {
-                Some(answer) if question.fits(answer) => replies.push(Reply(answer.clone())),
+                Some(answer) if question.fits(answer) => replies.push(ClientReply(answer.clone())),
                 // An answer that does not fit is asked for again.
                 _ => missing.push((key, question)),
             }
@@ -349,9 +349,9 @@ impl Question {
 
 /// The answer of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reply(pub(super) Value);
+pub struct ClientReply(pub(super) Value);
 
-impl Reply {
+impl ClientReply {
     /// The answer as it came.
     pub fn value(&self) -> &Value {
         &self.0

@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 
 use super::response::Response;
 use super::session::{Session, UnderWay};
-use super::{Audience, CANCEL_GRACE, ClientSender, Era, Inner, Request, hub};
-use crate::jsonrpc::{self, BUSY, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
+use super::{Audience, CANCEL_GRACE, ClientSender, Era, IncomingRequest, Inner, hub};
+use crate::jsonrpc::{self, BUSY, INVALID_REQUEST, Id, PARSE_ERROR, RpcError, RpcMessage};
 use crate::protocol::{ClientNotification, ClientRequest, LATEST_SESSION_VERSION, RequestMeta};
-use crate::transport::lines::{Beside, Line, LineReader, write_lines_and};
+use crate::transport::lines::{Beside, LineRead, LineReader, write_lines_and};
 
 /// Serves one client. When it has closed its side, calls may go on for a while, unless `reader_gone` says
 /// that nobody reads their answers.
@@ -77,10 +77,10 @@ impl Pipe<'_> {
         let mut lines = LineReader::new(input, jsonrpc::MAX_MESSAGE_BYTES);
         loop {
             let message = match lines.next().await? {
-                Line::End => return Ok(()),
-                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
-                Line::Whole(line) => jsonrpc::parse(line),
-                Line::TooLong => {
+                LineRead::End => return Ok(()),
+                LineRead::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
+                LineRead::Whole(line) => jsonrpc::parse(line),
+                LineRead::TooLong => {
                     let most = jsonrpc::MAX_MESSAGE_BYTES;
                     let problem = format!("a message has at most {most} bytes");
                     Err(jsonrpc::Malformed { code: PARSE_ERROR, problem, id: None })
@@ -110,20 +110,20 @@ impl Pipe<'_> {
     }
 
     /// Handles one message; what takes time goes on by itself.
-    async fn take(&self, message: Message, at_once: bool) -> Option<Vec<u8>> {
+    async fn take(&self, message: RpcMessage, at_once: bool) -> Option<Vec<u8>> {
         match message {
-            Message::Request { id, method, params } => match self.begin(&id, &method, params) {
+            RpcMessage::Request { id, method, params } => match self.begin(&id, &method, params) {
                 Ok(Begun::Answered(response)) => response.into_line(&id),
                 Ok(Begun::Request(request, under_way, call)) => {
                     self.work(*request, under_way, *call, at_once).await
                 }
                 Err(error) => Some(jsonrpc::error(Some(&id), &error)),
             },
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 self.session.notified(ClientNotification::read(&method, params));
                 None
             }
-            Message::Response { id, outcome } => {
+            RpcMessage::Response { id, outcome } => {
                 self.session.answered(&id, outcome);
                 None
             }
@@ -133,7 +133,7 @@ impl Pipe<'_> {
     /// Works on a request: here as long as it does not have to wait, then by itself.
     async fn work(
         &self,
-        request: Request,
+        request: IncomingRequest,
         under_way: UnderWay,
         call: ClientRequest,
         at_once: bool,
@@ -197,7 +197,7 @@ impl Pipe<'_> {
         };
         let under_way = self.session.enter(id, self.server.max_calls)?;
         let call = self.server.read(era, method, params)?;
-        let request = Request {
+        let request = IncomingRequest {
             id: id.clone(),
             era,
             capabilities,
@@ -220,5 +220,5 @@ async fn given_up(session: &Session) {
 
 enum Begun {
     Answered(Response),
-    Request(Box<Request>, UnderWay, Box<ClientRequest>),
+    Request(Box<IncomingRequest>, UnderWay, Box<ClientRequest>),
 }

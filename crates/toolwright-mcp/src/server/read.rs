@@ -5,7 +5,7 @@ use toolwright_core::text;
 
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState};
-use super::{Era, Inner, Peer, Request};
+use super::{Era, IncomingRequest, Inner, Peer};
 use crate::jsonrpc::{INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
 use crate::protocol::{
     CacheHint, Empty, GetPromptParams, ListPromptsResult, ListResourcesResult, ListTemplatesResult,
@@ -13,7 +13,7 @@ use crate::protocol::{
 };
 
 /// One page of a list.
-struct Page<T> {
+struct ListPage<T> {
     entries: Vec<T>,
     next_cursor: Option<String>,
     cache: Option<CacheHint>,
@@ -22,13 +22,15 @@ struct Page<T> {
 impl Inner {
     pub(super) async fn list_tools(&self, page: &PageParams, era: Era) -> Result<ResultBody, RpcError> {
         let tools = self.refreshed_tools().await?;
-        let Page { entries: tools, next_cursor, cache } = self.page(&tools, ToolDefinition::of, page, era)?;
+        let ListPage { entries: tools, next_cursor, cache } =
+            self.page(&tools, ToolDefinition::of, page, era)?;
         Ok(ResultBody::ListTools(ListToolsResult { tools, next_cursor, cache }))
     }
 
     pub(super) fn list_prompts(&self, page: &PageParams, era: Era) -> Result<ResultBody, RpcError> {
         let prompts = self.prompts.as_ref().map(|prompts| prompts.list()).unwrap_or_default();
-        let Page { entries: prompts, next_cursor, cache } = self.page(&prompts, Clone::clone, page, era)?;
+        let ListPage { entries: prompts, next_cursor, cache } =
+            self.page(&prompts, Clone::clone, page, era)?;
         Ok(ResultBody::ListPrompts(ListPromptsResult { prompts, next_cursor, cache }))
     }
 
@@ -38,14 +40,14 @@ impl Inner {
             Some(known) => tokio::task::spawn_blocking(move || known.list()).await.unwrap_or_default(),
             None => Vec::new(),
         };
-        let Page { entries: resources, next_cursor, cache } =
+        let ListPage { entries: resources, next_cursor, cache } =
             self.page(&resources, Clone::clone, page, era)?;
         Ok(ResultBody::ListResources(ListResourcesResult { resources, next_cursor, cache }))
     }
 
     pub(super) fn list_templates(&self, page: &PageParams, era: Era) -> Result<ResultBody, RpcError> {
         let templates = self.resources.as_ref().map(|known| known.templates()).unwrap_or_default();
-        let Page { entries: resource_templates, next_cursor, cache } =
+        let ListPage { entries: resource_templates, next_cursor, cache } =
             self.page(&templates, Clone::clone, page, era)?;
         Ok(ResultBody::ListTemplates(ListTemplatesResult { resource_templates, next_cursor, cache }))
     }
@@ -56,7 +58,7 @@ impl Inner {
         to_wire: impl Fn(&T) -> W,
         page: &PageParams,
         era: Era,
-    ) -> Result<Page<W>, RpcError> {
+    ) -> Result<ListPage<W>, RpcError> {
         let invalid = |problem: &str| RpcError::new(INVALID_PARAMS, problem);
         let start = match &page.cursor {
             None => 0,
@@ -69,7 +71,7 @@ impl Inner {
             return Err(invalid("the cursor is past the end"));
         }
         let end = start.saturating_add(self.page_size).min(items.len());
-        Ok(Page {
+        Ok(ListPage {
             entries: items.get(start..end).unwrap_or_default().iter().map(to_wire).collect(),
             next_cursor: (end < items.len()).then(|| format!("from-{end}")),
             cache: era.is_stateless().then_some(CacheHint::NEVER),
@@ -78,7 +80,7 @@ impl Inner {
 
     pub(super) async fn get_prompt(
         &self,
-        request: &Request,
+        request: &IncomingRequest,
         params: GetPromptParams,
     ) -> Result<Response, RpcError> {
         let Some(prompts) = &self.prompts else { return Ok(ResultBody::Empty(Empty {}).into()) };
@@ -105,7 +107,7 @@ impl Inner {
 
     pub(super) async fn read_resource(
         &self,
-        request: &Request,
+        request: &IncomingRequest,
         params: UriParams,
     ) -> Result<Response, RpcError> {
         let Some(resources) = &self.resources else { return Ok(ResultBody::Empty(Empty {}).into()) };
@@ -130,7 +132,7 @@ impl Inner {
 
 /// Does the work of a request, unless its client stops waiting first.
 pub(super) async fn unless_cancelled(
-    request: &Request,
+    request: &IncomingRequest,
     work: impl Future<Output = Result<Response, RpcError>>,
 ) -> Response {
     tokio::select! {

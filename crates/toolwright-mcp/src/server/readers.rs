@@ -19,9 +19,9 @@ impl Readers {
     }
 
     /// Counts one more until the guard is dropped.
-    pub(super) fn enter(&self) -> Reading {
+    pub(super) fn enter(&self) -> ReaderGuard {
         self.count.send_modify(|count| *count += 1);
-        Reading(self.count.clone())
+        ReaderGuard(self.count.clone())
     }
 
     /// Waits until nobody has read for as long as a client may take to come back.
@@ -38,9 +38,9 @@ impl Readers {
 }
 
 /// One reader, until it is dropped.
-pub(super) struct Reading(watch::Sender<usize>);
+pub(super) struct ReaderGuard(watch::Sender<usize>);
 
-impl Drop for Reading {
+impl Drop for ReaderGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }

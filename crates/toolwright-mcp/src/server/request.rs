@@ -27,7 +27,7 @@ impl Era {
 
 /// One request, and everything beside its parameters that is needed to answer it.
 #[derive(Clone)]
-pub(super) struct Request {
+pub(super) struct IncomingRequest {
     pub(super) id: Id,
     pub(super) era: Era,
     /// The abilities that the client names.
@@ -47,7 +47,7 @@ pub(super) struct Request {
     pub(super) subject: Arc<str>,
 }
 
-impl Request {
+impl IncomingRequest {
     /// True when the client can answer questions about tasks (the tasks extension).
     pub(super) fn knows_tasks(&self) -> bool {
         self.capabilities.extensions.contains_key(TASKS_EXTENSION)

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::{ErrorKind, ToolError, text};
 
 use super::response::Response;
-use super::{CompletionRequest, Era, Inner, Request, Watching, call, hub, read};
+use super::{CompletionRequest, Era, IncomingRequest, Inner, Watching, call, hub, read};
 use crate::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
 use crate::protocol::{
     CacheHint, ClientRequest, CompleteParams, CompleteResult, Completion, DiscoverResult, Empty, ListChanged,
@@ -53,13 +53,13 @@ impl Inner {
     }
 
     /// Answers a request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request, call: ClientRequest) -> Response {
+    pub(super) async fn answer(self: Arc<Self>, request: IncomingRequest, call: ClientRequest) -> Response {
         let era = request.era;
         let response = self.route(request, call).await;
         self.complete(response, era)
     }
 
-    async fn route(self: &Arc<Self>, request: Request, call: ClientRequest) -> Response {
+    async fn route(self: &Arc<Self>, request: IncomingRequest, call: ClientRequest) -> Response {
         use ClientRequest as R;
         let era = request.era;
         match call {
@@ -159,7 +159,7 @@ impl Inner {
 
 /// Does something with the session of a request, which methods of the era with sessions have.
 fn in_session(
-    request: &Request,
+    request: &IncomingRequest,
     work: impl FnOnce(&super::session::Session) -> Result<(), RpcError>,
 ) -> Response {
     match &request.session {

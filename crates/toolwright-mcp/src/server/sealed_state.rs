@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::canonical_json;
 
-use super::Request;
+use super::IncomingRequest;
 use crate::jsonrpc::{INVALID_PARAMS, RpcError};
 use crate::protocol::Round;
 use crate::random::random_bytes;
@@ -70,7 +70,7 @@ pub(super) struct SealedState {
 }
 
 #[derive(Serialize, Deserialize)]
-struct State {
+struct RoundState {
     /// When it expires, in seconds since 1970.
     until: u64,
     answers: Map<String, Value>,
@@ -81,7 +81,7 @@ impl SealedState {
     /// is refused.
     pub(super) fn open(
         key: &StateKey,
-        request: &Request,
+        request: &IncomingRequest,
         binding: Binding<'_>,
         round: Round,
     ) -> Result<Self, RpcError> {
@@ -107,7 +107,7 @@ impl SealedState {
     }
 
     /// Names the request that the answers belong to.
-    pub(super) fn bind(&mut self, request: &Request, binding: Binding<'_>) {
+    pub(super) fn bind(&mut self, request: &IncomingRequest, binding: Binding<'_>) {
         let Binding { method, name, arguments } = binding;
         let text = canonical_json(&json!([method, name, arguments, *request.subject]));
         self.binding = Sha256::digest(text.as_bytes()).into();
@@ -115,7 +115,7 @@ impl SealedState {
 
     /// Seals answers for the client to bring back.
     pub(super) fn seal(&self, key: &StateKey, answers: Map<String, Value>) -> String {
-        let state = State { until: now() + LIFETIME.as_secs(), answers };
+        let state = RoundState { until: now() + LIFETIME.as_secs(), answers };
         let payload = serde_json::to_vec(&state).unwrap_or_default();
         let tag = hmac::sign(&key.0, &self.signed(&payload));
         format!("{}.{}", URL_SAFE_NO_PAD.encode(&payload), URL_SAFE_NO_PAD.encode(tag.as_ref()))
@@ -127,7 +127,7 @@ impl SealedState {
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| FORGED)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).map_err(|_| FORGED)?;
         hmac::verify(&key.0, &self.signed(&payload), &tag).map_err(|_| FORGED)?;
-        let state: State = serde_json::from_slice(&payload).map_err(|_| FORGED)?;
+        let state: RoundState = serde_json::from_slice(&payload).map_err(|_| FORGED)?;
         if state.until < now() {
             return Err("`requestState` has expired; begin again without it");
         }

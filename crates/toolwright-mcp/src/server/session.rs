@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use toolwright_core::CancelToken;
+use toolwright_util::lock;
 
 use super::watch::Watch;
 use super::{ClientSender, Inner};
@@ -16,8 +17,6 @@ use crate::protocol::{
     ClientCapabilities, ClientNotification, InitializeParams, InitializeResult, LATEST_SESSION_VERSION,
     LogLevel, ResultBody, SESSION_VERSIONS, ServerRequest,
 };
-use crate::sync::lock;
-
 /// How many resources one client may watch.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 
@@ -155,7 +154,7 @@ impl Session {
         let id = self.next_question.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         self.asked().insert(id, reply);
-        let _forget = Asked { session: self, id };
+        let _forget = OpenQuestion { session: self, id };
         let message = jsonrpc::request(&Id::Number(id), question.method(), &question.params());
         sender.messages.send(message).await.map_err(|_| "the client has gone")?;
         tokio::select! {
@@ -198,12 +197,12 @@ impl Drop for UnderWay {
     }
 }
 
-struct Asked<'a> {
+struct OpenQuestion<'a> {
     session: &'a Session,
     id: i64,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.session.asked().remove(&self.id);
     }

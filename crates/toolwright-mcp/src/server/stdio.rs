@@ -6,20 +6,20 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-type Input = Box<dyn AsyncRead + Unpin + Send>;
+type StdinReader = Box<dyn AsyncRead + Unpin + Send>;
 type Output = Box<dyn AsyncWrite + Unpin + Send>;
 
 /// The standard streams of this process.
-pub(super) struct Streams {
-    pub(super) input: Input,
+pub(super) struct StdStreams {
+    pub(super) input: StdinReader,
     pub(super) output: Output,
     /// Ends when nobody can read stdout any more.
     pub(super) reader_gone: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 #[cfg(not(unix))]
-pub(super) fn open() -> std::io::Result<Streams> {
-    Ok(Streams {
+pub(super) fn open() -> std::io::Result<StdStreams> {
+    Ok(StdStreams {
         input: Box::new(tokio::io::stdin()),
         output: Box::new(tokio::io::stdout()),
         reader_gone: Box::pin(std::future::pending()),
@@ -27,7 +27,7 @@ pub(super) fn open() -> std::io::Result<Streams> {
 }
 
 #[cfg(unix)]
-pub(super) fn open() -> std::io::Result<Streams> {
+pub(super) fn open() -> std::io::Result<StdStreams> {
     use std::os::fd::AsFd as _;
 
     let input = kind(std::io::stdin().as_fd());
@@ -39,7 +39,7 @@ pub(super) fn open() -> std::io::Result<Streams> {
     );
     let watched = output.as_ref().and_then(|stream| stream.file.try_clone().ok());
     let plain_output = || -> Output { Box::new(tokio::io::stdout()) };
-    Ok(Streams {
+    Ok(StdStreams {
         input: match input {
             Some(stream) => stream.reader()?,
             None => Box::new(tokio::io::stdin()),
@@ -74,7 +74,7 @@ fn is_hung_up(stream: &std::fs::File) -> bool {
 }
 
 #[cfg(unix)]
-struct Stream {
+struct DirectStream {
     file: std::fs::File,
     is_pipe: bool,
     /// Device and number, which two descriptors of one stream share.
@@ -83,12 +83,12 @@ struct Stream {
 
 /// The stream behind a descriptor, when it is a pipe or a socket.
 #[cfg(unix)]
-fn kind(stream: std::os::fd::BorrowedFd<'_>) -> Option<Stream> {
+fn kind(stream: std::os::fd::BorrowedFd<'_>) -> Option<DirectStream> {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     let file = std::fs::File::from(stream.try_clone_to_owned().ok()?);
     let about = file.metadata().ok()?;
     let is_pipe = about.file_type().is_fifo();
-    (is_pipe || about.file_type().is_socket()).then(|| Stream {
+    (is_pipe || about.file_type().is_socket()).then(|| DirectStream {
         file,
         is_pipe,
         place: (about.dev(), about.ino()),
@@ -96,14 +96,14 @@ fn kind(stream: std::os::fd::BorrowedFd<'_>) -> Option<Stream> {
 }
 
 #[cfg(unix)]
-impl Stream {
+impl DirectStream {
     fn socket(self) -> std::io::Result<tokio::net::UnixStream> {
         let socket = std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(self.file));
         socket.set_nonblocking(true)?;
         tokio::net::UnixStream::from_std(socket)
     }
 
-    fn reader(self) -> std::io::Result<Input> {
+    fn reader(self) -> std::io::Result<StdinReader> {
         Ok(match self.is_pipe {
             true => Box::new(tokio::net::unix::pipe::Receiver::from_file(self.file)?),
             false => Box::new(self.socket()?),

@@ -10,9 +10,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use toolwright_core::time::Civil;
 use toolwright_core::{CancelToken, ErrorKind, ToolError};
+use toolwright_util::lock;
 
-use super::Request;
-use super::peer::{Question, Reply};
+use super::IncomingRequest;
+use super::peer::{ClientReply, Question};
 use super::response::Response;
 use crate::jsonrpc::{INVALID_PARAMS, MISSING_CAPABILITY, RpcError};
 use crate::protocol::{
@@ -20,7 +21,6 @@ use crate::protocol::{
     UpdateTaskParams,
 };
 use crate::random::random_name;
-use crate::sync::lock;
 
 /// How long a task is kept.
 pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
@@ -55,18 +55,18 @@ pub(super) struct Task {
     owner: Arc<str>,
     created: (SystemTime, Instant),
     pub(super) cancel: CancelToken,
-    state: Mutex<State>,
+    state: Mutex<TaskState>,
 }
 
-struct State {
-    status: Status,
+struct TaskState {
+    status: TaskPhase,
     updated: SystemTime,
     questions: Vec<Waiting>,
     /// How large the result is.
     bytes: usize,
 }
 
-enum Status {
+enum TaskPhase {
     Working,
     Completed(Box<ResultMessage>),
     Failed(RpcError),
@@ -81,7 +81,7 @@ struct Waiting {
 
 impl Tasks {
     /// A new task, which exists before its id is sent; `None` when there are too many.
-    pub(super) fn create(&self, request: &Request) -> Option<Arc<Task>> {
+    pub(super) fn create(&self, request: &IncomingRequest) -> Option<Arc<Task>> {
         let mut tasks = self.tasks();
         let of_owner = |task: &Arc<Task>| task.owner == request.subject;
         if tasks.values().filter(|task| of_owner(task)).count() >= MAX_TASKS_EACH {
@@ -95,8 +95,8 @@ impl Tasks {
             owner: request.subject.clone(),
             created: (SystemTime::now(), Instant::now()),
             cancel: CancelToken::new(),
-            state: Mutex::new(State {
-                status: Status::Working,
+            state: Mutex::new(TaskState {
+                status: TaskPhase::Working,
                 updated: SystemTime::now(),
                 questions: Vec::new(),
                 bytes: 0,
@@ -137,12 +137,16 @@ impl Tasks {
     }
 
     /// Answers `tasks/get`.
-    pub(super) fn get(&self, request: &Request, id: &str) -> Result<ResultBody, RpcError> {
+    pub(super) fn get(&self, request: &IncomingRequest, id: &str) -> Result<ResultBody, RpcError> {
         Ok(ResultBody::DetailedTask(self.of(request, id)?.detailed()))
     }
 
     /// Answers `tasks/update`.
-    pub(super) fn update(&self, request: &Request, params: UpdateTaskParams) -> Result<ResultBody, RpcError> {
+    pub(super) fn update(
+        &self,
+        request: &IncomingRequest,
+        params: UpdateTaskParams,
+    ) -> Result<ResultBody, RpcError> {
         let task = self.of(request, &params.task_id)?;
         let problem = "`inputResponses` must be an object";
         task.answered(&params.input_responses.ok_or_else(|| RpcError::new(INVALID_PARAMS, problem))?);
@@ -150,13 +154,13 @@ impl Tasks {
     }
 
     /// Answers `tasks/cancel`.
-    pub(super) fn stop(&self, request: &Request, id: &str) -> Result<ResultBody, RpcError> {
+    pub(super) fn stop(&self, request: &IncomingRequest, id: &str) -> Result<ResultBody, RpcError> {
         self.of(request, id)?.stop();
         Ok(ResultBody::Empty(Empty {}))
     }
 
     /// The task of that id, if it is the client's own: another client's does not exist for it.
-    fn of(&self, request: &Request, id: &str) -> Result<Arc<Task>, RpcError> {
+    fn of(&self, request: &IncomingRequest, id: &str) -> Result<Arc<Task>, RpcError> {
         if !request.knows_tasks() {
             return Err(needs_extension());
         }
@@ -180,12 +184,12 @@ pub(super) fn needs_extension() -> RpcError {
 }
 
 impl Task {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TaskState> {
         lock(&self.state)
     }
 
     fn is_over(&self) -> bool {
-        !matches!(self.state().status, Status::Working)
+        !matches!(self.state().status, TaskPhase::Working)
     }
 
     fn bytes(&self) -> usize {
@@ -197,13 +201,13 @@ impl Task {
         self.summary(&self.state())
     }
 
-    fn summary(&self, state: &State) -> CreateTaskResult {
+    fn summary(&self, state: &TaskState) -> CreateTaskResult {
         let status = match &state.status {
-            Status::Working if !state.questions.is_empty() => TaskStatus::InputRequired,
-            Status::Working => TaskStatus::Working,
-            Status::Completed(_) => TaskStatus::Completed,
-            Status::Failed(_) => TaskStatus::Failed,
-            Status::Cancelled => TaskStatus::Cancelled,
+            TaskPhase::Working if !state.questions.is_empty() => TaskStatus::InputRequired,
+            TaskPhase::Working => TaskStatus::Working,
+            TaskPhase::Completed(_) => TaskStatus::Completed,
+            TaskPhase::Failed(_) => TaskStatus::Failed,
+            TaskPhase::Cancelled => TaskStatus::Cancelled,
         };
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         CreateTaskResult {
@@ -221,14 +225,14 @@ impl Task {
         let mut detailed =
             DetailedTask { task: self.summary(&state), result: None, error: None, input_requests: None };
         match &state.status {
-            Status::Completed(result) => detailed.result = Some(result.clone()),
-            Status::Failed(error) => detailed.error = Some(error.clone()),
-            Status::Working if !state.questions.is_empty() => {
+            TaskPhase::Completed(result) => detailed.result = Some(result.clone()),
+            TaskPhase::Failed(error) => detailed.error = Some(error.clone()),
+            TaskPhase::Working if !state.questions.is_empty() => {
                 let requests = state.questions.iter();
                 let requests = requests.map(|waiting| (waiting.key.clone(), waiting.question.to_wire()));
                 detailed.input_requests = Some(requests.collect());
             }
-            Status::Working | Status::Cancelled => {}
+            TaskPhase::Working | TaskPhase::Cancelled => {}
         }
         detailed
     }
@@ -236,14 +240,14 @@ impl Task {
     /// Records how the work ended. A cancelled task stays cancelled.
     fn ended(&self, response: Response) {
         let mut state = self.state();
-        if let Status::Working = state.status {
+        if let TaskPhase::Working = state.status {
             state.status = match response {
                 Response::Result(result) => {
                     state.bytes = serde_json::to_vec(&result).map_or(0, |bytes| bytes.len());
-                    Status::Completed(result)
+                    TaskPhase::Completed(result)
                 }
-                Response::Error(error) => Status::Failed(error),
-                Response::Cancelled => Status::Cancelled,
+                Response::Error(error) => TaskPhase::Failed(error),
+                Response::Cancelled => TaskPhase::Cancelled,
             };
             state.updated = SystemTime::now();
             state.questions.clear();
@@ -271,7 +275,10 @@ impl Task {
     }
 
     /// Adds questions to the task, and waits until the client has answered them all.
-    pub(super) async fn ask(&self, questions: Vec<(String, Question)>) -> Result<Vec<Reply>, ToolError> {
+    pub(super) async fn ask(
+        &self,
+        questions: Vec<(String, Question)>,
+    ) -> Result<Vec<ClientReply>, ToolError> {
         let mut answers = Vec::new();
         {
             let mut state = self.state();
@@ -285,7 +292,7 @@ impl Task {
         let mut replies = Vec::new();
         for answer in answers {
             let gone = |_| ToolError::of(ErrorKind::Cancelled, "the task was cancelled");
-            replies.push(Reply(answer.await.map_err(gone)?));
+            replies.push(ClientReply(answer.await.map_err(gone)?));
         }
         Ok(replies)
     }

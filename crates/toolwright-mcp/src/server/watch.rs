@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Changes, Inner, Resources, Watching};
 use crate::jsonrpc::{BUSY, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// How often they are looked at.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -24,12 +24,12 @@ pub(super) struct Watches(Arc<Mutex<Looking>>);
 
 #[derive(Default)]
 struct Looking {
-    watched: HashMap<String, Watched>,
+    watched: HashMap<String, WatchedResource>,
     /// Whether somebody looks. That begins with the first resource and ends after the last.
     begun: bool,
 }
 
-struct Watched {
+struct WatchedResource {
     clients: usize,
     mark: Option<u64>,
 }
@@ -75,7 +75,7 @@ impl Watches {
             if looking.watched.len() >= MAX_LOOKED_AT {
                 return Err(RpcError::new(BUSY, "too many resources are watched"));
             }
-            looking.watched.insert(uri.to_owned(), Watched { clients: 1, mark: Some(mark) });
+            looking.watched.insert(uri.to_owned(), WatchedResource { clients: 1, mark: Some(mark) });
         }
         if !std::mem::replace(&mut looking.begun, true) {
             tokio::spawn(self.clone().look(resources.clone(), changes.clone()));

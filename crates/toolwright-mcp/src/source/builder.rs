@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolwright_core::Patterns;
 
 use super::{
-    Inner, LIST_PAUSE, McpServer, Offer, OnListed, PinMode, Seen, ServerState, StderrTail, Timeouts,
+    Inner, LIST_PAUSE, McpServer, Offer, OnListed, PinMode, ServerState, SourceStatus, StderrTail, Timeouts,
 };
 use crate::client::{Answers, ClientOptions, OnLog, OnToolsChanged, Target};
 use crate::lock::LockedServer;
@@ -198,7 +198,7 @@ impl McpServerBuilder {
             on_listed: self.on_listed,
             stderr_tail,
             live: tokio::sync::Mutex::default(),
-            seen: Mutex::new(Seen { pins, ..Seen::default() }),
+            seen: Mutex::new(SourceStatus { pins, ..SourceStatus::default() }),
         };
         McpServer { inner: Arc::new_cyclic(inner), made: Arc::default() }
     }

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use toolwright_core::schema::Schema;
 use toolwright_core::text::visible;
 use toolwright_core::{BoxFuture, Patterns, Tool as _, ToolError, ToolSource, Toolset};
+use toolwright_util::lock;
 
 pub use self::builder::{DEFAULT_CALL_TIMEOUT, McpServerBuilder, Pinning};
 
@@ -25,7 +26,6 @@ use crate::client::{Client, ClientOptions, Listing, OnLog, Target};
 use crate::error::{McpError, McpErrorKind};
 use crate::lock::{Identity, LockedServer, Suspension, fingerprint};
 use crate::protocol::ToolDefinition;
-use crate::sync::lock;
 
 /// The longest pause before a server is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -72,8 +72,8 @@ struct Inner {
     on_listed: Option<OnListed>,
     stderr_tail: StderrTail,
     /// Held while a server is started or listed, so that this happens once.
-    live: tokio::sync::Mutex<Live>,
-    seen: Mutex<Seen>,
+    live: tokio::sync::Mutex<SessionState>,
+    seen: Mutex<SourceStatus>,
 }
 
 /// Which of the server's tools are offered, and how.
@@ -116,7 +116,7 @@ type OnListed = Arc<dyn Fn(&ServerState) + Send + Sync>;
 
 /// The session, and what is remembered of earlier ones.
 #[derive(Default)]
-struct Live {
+struct SessionState {
     started: Option<Instant>,
     listed: Option<Instant>,
     failures: u32,
@@ -125,7 +125,7 @@ struct Live {
 
 /// What can be read without waiting.
 #[derive(Default)]
-struct Seen {
+struct SourceStatus {
     client: Option<Arc<Client>>,
     failure: Option<McpError>,
     /// Until when it is not started or listed merely for its tools.
@@ -294,12 +294,12 @@ impl Drop for Starting {
 }
 
 /// A change of the tools. It counts as not yet listed when the guard is dropped before `listed` is set.
-struct Change<'a> {
+struct ListingGuard<'a> {
     client: &'a Client,
     listed: bool,
 }
 
-impl Drop for Change<'_> {
+impl Drop for ListingGuard<'_> {
     fn drop(&mut self) {
         if !self.listed {
             self.client.note_tools_changed();
@@ -343,7 +343,7 @@ impl ToolSource for McpServer {
 }
 
 impl Inner {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, SourceStatus> {
         lock(&self.seen)
     }
 
@@ -380,7 +380,7 @@ impl Inner {
                 let rested = live.listed.is_none_or(|at| at.elapsed() >= LIST_PAUSE);
                 if rested && client.take_tools_changed() {
                     let since = Instant::now();
-                    let mut change = Change { client: &client, listed: false };
+                    let mut change = ListingGuard { client: &client, listed: false };
                     if let Err(error) = self.list(&mut live, &client).await {
                         self.rest(since, 0);
                         return Err(error);
@@ -464,7 +464,7 @@ impl Inner {
 
     /// Records a failure, and how long to wait before the next attempt. The first restart of a server that
     /// had worked for a while comes at once.
-    fn failed(&self, live: &mut Live, why: McpError) {
+    fn failed(&self, live: &mut SessionState, why: McpError) {
         if live.failures > 0 || self.seen().client.is_none() {
             let doubled = self.timeouts.first_pause.saturating_mul(1 << live.failures.min(10));
             live.retry_at = Some(Instant::now() + doubled.min(MAX_PAUSE));
@@ -482,7 +482,7 @@ impl Inner {
         }
     }
 
-    async fn list(self: &Arc<Self>, live: &mut Live, client: &Client) -> Result<(), McpError> {
+    async fn list(self: &Arc<Self>, live: &mut SessionState, client: &Client) -> Result<(), McpError> {
         let has_tools = client.info().capabilities.get("tools").is_some();
         let listing = if has_tools { client.list_tools().await? } else { Listing::default() };
         live.listed = Some(Instant::now());
@@ -500,7 +500,7 @@ impl Inner {
     }
 
     /// Decides which of the listed tools are offered.
-    fn review(&self, seen: &mut Seen, identity: &Identity, listing: Listing) {
+    fn review(&self, seen: &mut SourceStatus, identity: &Identity, listing: Listing) {
         let pinning = self.offer.pinning;
         if seen.pins.tools.is_empty() && pinning != PinMode::Locked {
             seen.pins.identity = identity.clone();

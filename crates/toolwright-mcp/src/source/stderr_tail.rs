@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use toolwright_core::text::{clip, visible};
 
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// The last lines. Cloning shares them.
 #[derive(Clone, Default)]

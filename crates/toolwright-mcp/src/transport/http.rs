@@ -1,7 +1,7 @@
 //! Messages over HTTP: each is posted, and answered with JSON or with a stream of events.
 //!
 //! A stream that breaks off before the answer is taken up again where it stopped, when the server gave its
-//! events ids. The older transport, with one stream of events for everything, is spoken too.
+//! events ids. The older transport, with a single event stream, is supported too.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use toolwright_core::{CancelToken, Secret, text};
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_net::reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use toolwright_net::{Dial, Proxies, Reach, SseEvent, SseReader};
+use toolwright_util::lock;
 
-use crate::client::connection::Connection;
+use crate::client::connection::ServerConnection;
 use crate::client::target::HttpTarget;
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND, SESSION_NOT_FOUND};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
-use crate::sync::lock;
 use crate::transport::secret_scrubber::SecretScrubber;
 
 /// The longest id of a session, which goes back with every request.
@@ -144,7 +144,7 @@ impl Link {
     }
 
     /// Sends a message and sees to its answer.
-    pub(crate) fn send(self: &Arc<Self>, connection: &Arc<Connection>, outgoing: Outgoing) {
+    pub(crate) fn send(self: &Arc<Self>, connection: &Arc<ServerConnection>, outgoing: Outgoing) {
         let (link, connection) = (self.clone(), connection.clone());
         let id = outgoing.id;
         let place = match id {
@@ -197,7 +197,11 @@ impl Link {
         });
     }
 
-    async fn exchange(&self, connection: &Arc<Connection>, outgoing: &Outgoing) -> Result<(), McpError> {
+    async fn exchange(
+        &self,
+        connection: &Arc<ServerConnection>,
+        outgoing: &Outgoing,
+    ) -> Result<(), McpError> {
         let response = self.post(outgoing).await;
         if let Some(trouble) = self.oauth.as_ref().and_then(|oauth| oauth.take_trouble()) {
             connection.log(&trouble);
@@ -237,7 +241,7 @@ impl Link {
     }
 
     /// In the older transport answers come over the one stream.
-    async fn wait_for(&self, connection: &Arc<Connection>, id: i64) -> Result<(), McpError> {
+    async fn wait_for(&self, connection: &Arc<ServerConnection>, id: i64) -> Result<(), McpError> {
         while connection.waits_for(id) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -329,7 +333,7 @@ impl Link {
     /// Handles a failed HTTP response. A JSON-RPC error in it counts as the server's answer.
     async fn refused(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<ServerConnection>,
         outgoing: &Outgoing,
         response: Response,
     ) -> Result<(), McpError> {
@@ -357,7 +361,7 @@ impl Link {
             return Err(ended);
         }
         let is_error = jsonrpc::parse(&body).is_ok_and(|message| {
-            matches!(message, jsonrpc::Message::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
+            matches!(message, jsonrpc::RpcMessage::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
         });
         if is_error {
             return self.take(connection, &body, None);
@@ -387,12 +391,12 @@ impl Link {
     /// Reads a stream until the answer is there, taking it up again when it breaks off.
     async fn events(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<ServerConnection>,
         response: Response,
         id: i64,
     ) -> Result<(), McpError> {
         let mut response = Some(response);
-        let mut place = Place::default();
+        let mut place = StreamPosition::default();
         let mut resumes = 0;
         loop {
             let before = place.last_id.clone();
@@ -437,9 +441,9 @@ impl Link {
     /// Takes the messages of a stream until it ends, or the awaited answer has come.
     async fn follow(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<ServerConnection>,
         mut response: Response,
-        place: &mut Place,
+        place: &mut StreamPosition,
         until: Option<i64>,
     ) -> Result<(), McpError> {
         let mut reader = SseReader::new(MAX_MESSAGE_BYTES);
@@ -460,7 +464,12 @@ impl Link {
     }
 
     /// Takes an event of the stream that answers `of`, if it answers a request.
-    fn event(&self, connection: &Arc<Connection>, event: &SseEvent, of: Option<i64>) -> Result<(), McpError> {
+    fn event(
+        &self,
+        connection: &Arc<ServerConnection>,
+        event: &SseEvent,
+        of: Option<i64>,
+    ) -> Result<(), McpError> {
         if event.name == "endpoint" && self.is_legacy() {
             let endpoint = self.url.join(event.data.trim()).ok();
             let endpoint = endpoint.filter(|endpoint| endpoint.origin() == self.url.origin());
@@ -476,7 +485,12 @@ impl Link {
 
     /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent
     /// beside.
-    fn take(&self, connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
+    fn take(
+        &self,
+        connection: &Arc<ServerConnection>,
+        message: &[u8],
+        of: Option<i64>,
+    ) -> Result<(), McpError> {
         let mut message = jsonrpc::parse(message).map_err(|malformed| {
             let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
             McpError::new(McpErrorKind::Protocol, message)
@@ -488,9 +502,9 @@ impl Link {
 
     /// Listens for notifications and questions of the server until the session ends. `opened` fires once the
     /// server has answered for the first time: a question that a request causes before that might be missed.
-    pub(crate) async fn listen(self: Arc<Self>, connection: Weak<Connection>, opened: CancelToken) {
+    pub(crate) async fn listen(self: Arc<Self>, connection: Weak<ServerConnection>, opened: CancelToken) {
         // How many streams, or attempts at one, brought nothing.
-        let (mut place, mut in_vain) = (Place::default(), 0);
+        let (mut place, mut in_vain) = (StreamPosition::default(), 0);
         let (mut connected_before, mut refused) = (false, false);
         let _opened = opened.clone().drop_guard();
         loop {
@@ -543,7 +557,7 @@ impl Link {
     /// Opens the one stream of the older transport, and waits until the server has said where messages go.
     pub(crate) async fn open_legacy(
         self: &Arc<Self>,
-        connection: &Arc<Connection>,
+        connection: &Arc<ServerConnection>,
         time: Duration,
     ) -> Result<(), McpError> {
         let start = |message: String| McpError::new(McpErrorKind::Start, message);
@@ -567,7 +581,7 @@ impl Link {
         let closed = connection.closed().clone();
         tokio::spawn(async move {
             let Some(live) = weak.upgrade() else { return };
-            let mut place = Place::default();
+            let mut place = StreamPosition::default();
             let ended = tokio::select! {
                 ended = link.follow(&live, response, &mut place, None) => ended,
                 () = closed.cancelled() => return,
@@ -595,12 +609,12 @@ impl Link {
 
 /// How far a stream was read.
 #[derive(Default)]
-struct Place {
+struct StreamPosition {
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
-impl Place {
+impl StreamPosition {
     /// How long to wait before the stream is taken up again: what the server says, doubled each time it was
     /// in vain, within bounds of our own.
     fn pause(&self, in_vain: u32) -> Duration {
@@ -698,7 +712,9 @@ mod tests {
     #[test]
     fn pauses_are_the_servers_within_our_bounds_and_grow() {
         let pause = |retry: Option<u64>, in_vain| {
-            Place { retry: retry.map(Duration::from_millis), ..Place::default() }.pause(in_vain).as_millis()
+            StreamPosition { retry: retry.map(Duration::from_millis), ..StreamPosition::default() }
+                .pause(in_vain)
+                .as_millis()
         };
         assert_eq!((pause(None, 0), pause(None, 1), pause(None, 2)), (500, 1000, 2000));
         assert_eq!((pause(Some(700), 0), pause(Some(700), 1)), (700, 1400));

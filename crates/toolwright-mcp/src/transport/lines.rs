@@ -6,7 +6,7 @@ use std::task::Poll;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// A buffer larger than this is given back once its line has been dealt with.
 const KEEP_CAPACITY: usize = 256 * 1024;
@@ -16,7 +16,7 @@ const WRITE_TOGETHER: usize = 64 * 1024;
 
 /// What came next.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Line<'a> {
+pub(crate) enum LineRead<'a> {
     /// A line, without its end.
     Whole(&'a [u8]),
     /// A line over the limit began; the rest of it is skipped.
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is not part of the line. Bytes at
     /// the end without a line end are a line too.
-    pub(crate) async fn next(&mut self) -> std::io::Result<Line<'_>> {
+    pub(crate) async fn next(&mut self) -> std::io::Result<LineRead<'_>> {
         if self.line.capacity() > KEEP_CAPACITY {
             self.line = Vec::new();
         }
@@ -59,7 +59,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let chunk = self.input.fill_buf().await?;
             if chunk.is_empty() {
                 let nothing = self.line.is_empty();
-                return Ok(if nothing || self.skipping { Line::End } else { Line::Whole(trim(&self.line)) });
+                return Ok(if nothing || self.skipping {
+                    LineRead::End
+                } else {
+                    LineRead::Whole(trim(&self.line))
+                });
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let part = end.and_then(|end| chunk.get(..end)).unwrap_or(chunk);
@@ -73,12 +77,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 self.skipping = end.is_none();
                 self.input.consume(used);
                 self.line = Vec::new();
-                return Ok(Line::TooLong);
+                return Ok(LineRead::TooLong);
             }
             self.line.extend_from_slice(part);
             self.input.consume(used);
             if end.is_some() {
-                return Ok(Line::Whole(trim(&self.line)));
+                return Ok(LineRead::Whole(trim(&self.line)));
             }
         }
     }
@@ -152,9 +156,9 @@ mod tests {
         let mut seen = Vec::new();
         loop {
             match reader.next().await.unwrap() {
-                Line::Whole(line) => seen.push(String::from_utf8(line.to_vec()).unwrap()),
-                Line::TooLong => seen.push("<too long>".to_owned()),
-                Line::End => return seen,
+                LineRead::Whole(line) => seen.push(String::from_utf8(line.to_vec()).unwrap()),
+                LineRead::TooLong => seen.push("<too long>".to_owned()),
+                LineRead::End => return seen,
             }
         }
     }

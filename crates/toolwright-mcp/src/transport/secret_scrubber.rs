@@ -9,10 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use toolwright_core::Secret;
 use toolwright_net::reqwest::Url;
+use toolwright_util::lock;
 
-use crate::jsonrpc::{Message, RpcError};
-use crate::sync::lock;
-
+use crate::jsonrpc::{RpcError, RpcMessage};
 /// Values shorter than this are too common to look for.
 const SHORTEST: usize = 6;
 
@@ -137,13 +136,13 @@ impl SecretScrubber {
     }
 
     /// Takes out of a message what must not be read.
-    pub(crate) fn message(&self, message: &mut Message) {
+    pub(crate) fn message(&self, message: &mut RpcMessage) {
         let tokens = self.tokens().clone();
         match message {
-            Message::Response { outcome: Err(error), .. } => self.error(error),
-            Message::Response { outcome: Ok(value), .. }
-            | Message::Request { params: value, .. }
-            | Message::Notification { params: value, .. } => walk(value, &tokens, &self.credentials),
+            RpcMessage::Response { outcome: Err(error), .. } => self.error(error),
+            RpcMessage::Response { outcome: Ok(value), .. }
+            | RpcMessage::Request { params: value, .. }
+            | RpcMessage::Notification { params: value, .. } => walk(value, &tokens, &self.credentials),
         }
     }
 }
@@ -234,11 +233,11 @@ mod tests {
             "[secret]: [secret], [secret] [secret] [secret] [secret] [secret] 1"
         );
         let result = json!({"a": [said], "sk-12345678": {"b": "toolwright"}});
-        let mut message = Message::Response { id: Id::Number(1), outcome: Ok(result) };
+        let mut message = RpcMessage::Response { id: Id::Number(1), outcome: Ok(result) };
         scrubber.message(&mut message);
         let clean = "toolwright: [secret], [secret] [secret] [secret] [secret] [secret] 1";
         let wanted = json!({"a": [clean], "[secret]": {"b": "toolwright"}});
-        assert_eq!(message, Message::Response { id: Id::Number(1), outcome: Ok(wanted) });
+        assert_eq!(message, RpcMessage::Response { id: Id::Number(1), outcome: Ok(wanted) });
     }
 
     /// What is left of a result that says this.
@@ -246,9 +245,9 @@ mod tests {
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
         let scrubber = SecretScrubber::new(&Url::parse(url).unwrap(), &headers);
-        let mut message = Message::Response { id: Id::Number(1), outcome: Ok(said.into()) };
+        let mut message = RpcMessage::Response { id: Id::Number(1), outcome: Ok(said.into()) };
         scrubber.message(&mut message);
-        let Message::Response { outcome: Ok(Value::String(left)), .. } = message else {
+        let RpcMessage::Response { outcome: Ok(Value::String(left)), .. } = message else {
             panic!("{message:?}")
         };
         left

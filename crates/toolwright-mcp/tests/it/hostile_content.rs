@@ -283,7 +283,7 @@ async fn revisions_by_the_thousand() {
 
 #[tokio::test]
 async fn what_it_writes_for_people_cannot_move_the_cursor_through_the_log() {
-    // The log gets the line as it is; whoever prints it escapes it. What matters here: it stays one line.
+    // The log gets the raw line; the code that prints it escapes it. What matters here: it stays one line.
     let log = Log::default();
     let server =
         server(&format!("printf 'a\\033[2Jb\\rc\\n' >&2; init; tools 2; read l; answer 3 {OK}; forever"))

@@ -451,7 +451,7 @@ async fn long_calls_go_on_as_tasks_that_only_their_client_can_look_at_and_stop()
     let endless = start(3000.0).await;
     send("tasks/cancel", json!({"taskId": endless})).await;
     assert_eq!(look(&endless).await["result"]["status"], "cancelled");
-    // A task that was guessed is none, nor is anybody's without the token.
+    // A guessed task does not exist, nor does a task without its token.
     assert_eq!(look("0123456789abcdef").await["error"]["code"], -32602);
     let stranger =
         server.alone(&[("Authorization", "Bearer two")], "tasks/get", json!({"taskId": task})).await;

@@ -104,7 +104,7 @@ async fn who_does_not_read_what_it_asked_for_is_sent_away() {
     let mut first = [0; 12];
     greedy.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
-    // There is one connection for everybody, and this one has it until it is closed.
+    // There is room for one connection, and this one holds it until it is closed.
     let mut other = TcpStream::connect(&server.served.address).await.unwrap();
     other.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
     let mut answer = String::new();
@@ -283,7 +283,7 @@ async fn a_client_that_listens_again_hears_everything_once() {
 }
 
 #[tokio::test]
-async fn whoever_watches_over_instances_need_not_know_their_names() {
+async fn health_checks_need_no_known_host() {
     let server = holding(|_| {}, |server| server).await;
     let ask = async |path: &str, more: &str| {
         let head = format!("GET {path} HTTP/1.1\r\nHost: 10.1.2.3:3000\r\n{more}Connection: close\r\n\r\n");

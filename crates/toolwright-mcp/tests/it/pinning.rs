@@ -130,7 +130,7 @@ proptest! {
 
         let changed = change(&definition, pick, how, &other);
         prop_assume!(changed != definition);
-        // A change after which it is no tool at all never reaches the lock: such tools are left out.
+        // A change that leaves an invalid tool never reaches the lock: such tools are left out.
         if let Ok(tool) = serde_json::from_value::<ToolDefinition>(changed) {
             prop_assume!(tool != read(&definition));
             let suspended = lock.suspends(&identity(), &tool);
@@ -199,7 +199,7 @@ forever
         asked.display()
     ))
     .build();
-    // The list is asked for, and whoever wanted it goes away.
+    // The list is requested, and its caller goes away.
     while !asked.exists() {
         tokio::select! {
             tools = server.tools() => drop(tools.unwrap()),

@@ -270,7 +270,7 @@ async fn the_tools_of_a_runs_sources_are_offered() {
         }
         let said = client.call_tool("far", json!({}), Duration::from_secs(60), None).await.unwrap();
         assert_eq!(said.to_text(), "far");
-        assert!(!client.tools_changed(), "the first listing is no change");
+        assert!(!client.tools_changed(), "the first listing is not a change");
         drop(client);
         serving.await.unwrap().unwrap();
     }

@@ -87,7 +87,7 @@ async fn only_tokens_made_for_this_server_are_taken() {
             response.headers().get("www-authenticate").map(|said| said.to_str().unwrap().to_owned());
         (response.status().as_u16(), challenge.unwrap_or_default())
     };
-    // The body is no message, so a token that is taken leads to 400.
+    // The body is not a message, so an accepted token leads to 400.
     assert_eq!(status(&token(&key, &es256, &good)).await.0, 400);
     assert_eq!(status(&token(&key, &es256, &with("aud", json!(["x", AUDIENCE])))).await.0, 400);
     for scopes in [json!("other tools"), json!(["other", "tools"])] {

@@ -1,4 +1,4 @@
-//! Files that clients watch: told of in either era, and only those that are offered.
+//! Files that clients watch: changes are reported in either era, and only of offered files.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};

@@ -174,7 +174,7 @@ async fn lines_that_are_no_messages_are_answered_and_survived() {
         raw.write(b"\n").await;
         assert_eq!(raw.read().await["error"]["code"], code, "{}", &line[..line.len().min(60)]);
     }
-    // Bytes that are no text, answers to nothing, empty lines, another line end, a byte order mark.
+    // Bytes that are not text, answers to nothing, empty lines, another line end, a byte order mark.
     raw.write(b"\xff\xfe\n").await;
     assert_eq!(raw.read().await["error"]["code"], -32700);
     raw.write(b"\n  \n\r\n{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n").await;

@@ -19,7 +19,7 @@ const MAX_HEADERS: usize = 128 << 10;
 
 /// One frame.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frame {
+pub struct EventFrame {
     /// Its headers: texts, numbers and truth values; bytes are base64.
     pub headers: Map<String, Value>,
     /// What it carries.
@@ -40,7 +40,7 @@ impl EventStreamReader {
     }
 
     /// Takes the next bytes and gives the frames they complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, ModelError> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<EventFrame>, ModelError> {
         self.buffer.extend_from_slice(bytes);
         let mut frames = Vec::new();
         let mut rest = self.buffer.as_slice();
@@ -60,7 +60,7 @@ impl EventStreamReader {
     }
 }
 
-impl Frame {
+impl EventFrame {
     /// The frame as an event. One that reports a failure is an error; a `chunk` is what it wraps; every other
     /// is an object with its type as the only key.
     pub(crate) fn into_event(self) -> Result<SseEvent, ModelError> {
@@ -107,7 +107,7 @@ fn frame_length(bytes: &[u8], most: usize) -> Result<Option<usize>, ModelError> 
 }
 
 /// Reads a frame whose lengths are known to be good.
-fn read_frame(frame: &[u8]) -> Result<Frame, ModelError> {
+fn read_frame(frame: &[u8]) -> Result<EventFrame, ModelError> {
     let damaged = || error::reply("the stream is damaged: a frame is cut short");
     let (content, checksum) = frame.split_last_chunk::<4>().ok_or_else(damaged)?;
     if u32::from_be_bytes(*checksum) != crc32(content) {
@@ -118,7 +118,7 @@ fn read_frame(frame: &[u8]) -> Result<Frame, ModelError> {
         content.get(PRELUDE..).and_then(|rest| rest.split_at_checked(headers)).ok_or_else(damaged)?;
     let headers =
         read_headers(headers).ok_or_else(|| error::reply("the stream is damaged: a header is wrong"))?;
-    Ok(Frame { headers, payload: payload.to_vec() })
+    Ok(EventFrame { headers, payload: payload.to_vec() })
 }
 
 /// Reads headers; `None` when they are damaged or one comes twice.

@@ -19,12 +19,12 @@ use reqwest::Url;
 use toolwright_core::{ModelError, Secret};
 
 use sigv4::{Credentials, Signing};
-use source::Keeper;
+use source::CredentialCache;
 
 /// What signs the requests to one service in one region.
 #[derive(Debug)]
 pub(crate) struct Signer {
-    pub(crate) keys: Keeper,
+    pub(crate) keys: CredentialCache,
     pub(crate) region: String,
     pub(crate) service: &'static str,
 }

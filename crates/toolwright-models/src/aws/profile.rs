@@ -1,7 +1,8 @@
 //! Credentials and regions in the environment and in the files that Amazon's tools keep: `~/.aws/credentials`
 //! and `~/.aws/config`. The order is that of Amazon's own tools.
 //!
-//! Literal keys are read here. For the others only their [`Source`] is determined; no request is made yet.
+//! Literal keys are read here. For the others only their [`CredentialSource`] is determined; no request is
+//! made yet.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use toolwright_core::Secret;
 
 use super::sigv4::Credentials;
-use super::source::{Container, Machine, Role, SignOn, Source};
+use super::source::{AssumedRole, Container, CredentialSource, Machine, SignOn};
 
 /// The most bytes of such a file.
 const MAX_FILE: u64 = 1 << 20;
@@ -31,7 +32,7 @@ pub enum Keys {
     /// Literal keys.
     Given(Credentials),
     /// Keys to fetch from this source.
-    Fetched(Box<Source>),
+    Fetched(Box<CredentialSource>),
     /// A source that is not supported.
     Elsewhere(&'static str),
     /// The profile describes a source wrongly.
@@ -155,7 +156,7 @@ impl CredentialLookup<'_> {
                 None => Keys::Half(there, "aws_secret_access_key"),
             })
         };
-        let program = || Some(fetched(Source::Process(all.get("credential_process")?.clone())));
+        let program = || Some(fetched(CredentialSource::Process(all.get("credential_process")?.clone())));
         let signs_on = has("sso_role_name") || has("sso_account_id");
         signs_on
             .then(|| self.sign_on(name, &all))
@@ -183,7 +184,7 @@ impl CredentialLookup<'_> {
             (None, Some("EcsContainer")) => self.of_container().unwrap_or_else(|| {
                 wrong("it takes its role with the keys of a container, and this is not a container")
             }),
-            (None, Some("Ec2InstanceMetadata")) => fetched(Source::Machine(self.machine())),
+            (None, Some("Ec2InstanceMetadata")) => fetched(CredentialSource::Machine(self.machine())),
             (None, Some(other)) => {
                 Keys::Wrong(format!("its `credential_source` is {other:?}, which is not known"))
             }
@@ -191,7 +192,9 @@ impl CredentialLookup<'_> {
             (None, None) => wrong("its role needs a `source_profile` or a `credential_source`"),
         };
         Some(match (keys, self.assumed(&all, region)) {
-            (keys @ (Keys::Given(_) | Keys::Fetched(_)), Ok(role)) => fetched(Source::Role { role, keys }),
+            (keys @ (Keys::Given(_) | Keys::Fetched(_)), Ok(role)) => {
+                fetched(CredentialSource::Role { role, keys })
+            }
             (Keys::Given(_) | Keys::Fetched(_), Err(problem)) => problem,
             (problem, _) => problem,
         })
@@ -218,12 +221,12 @@ impl CredentialLookup<'_> {
     fn web_identity(&self, all: &Settings, region: &str) -> Option<Keys> {
         let token_file = PathBuf::from(all.get("web_identity_token_file")?);
         Some(match self.assumed(all, region) {
-            Ok(role) => fetched(Source::WebIdentity { role, token_file }),
+            Ok(role) => fetched(CredentialSource::WebIdentity { role, token_file }),
             Err(problem) => problem,
         })
     }
 
-    fn assumed(&self, all: &Settings, region: &str) -> Result<Role, Keys> {
+    fn assumed(&self, all: &Settings, region: &str) -> Result<AssumedRole, Keys> {
         let text = |key: &str| all.get(key).cloned();
         let arn = text("role_arn").ok_or_else(|| wrong("it has a token and no `role_arn`"))?;
         let address = self.address("STS", region, |region| format!("https://sts.{region}.amazonaws.com"))?;
@@ -231,7 +234,7 @@ impl CredentialLookup<'_> {
         if seconds.as_ref().is_some_and(|seconds| seconds.parse::<u32>().is_err()) {
             return Err(wrong("its `duration_seconds` is not a number"));
         }
-        Ok(Role {
+        Ok(AssumedRole {
             arn,
             session: text("role_session_name"),
             external_id: text("external_id"),
@@ -270,7 +273,7 @@ impl CredentialLookup<'_> {
             })
         };
         match sign_on() {
-            Ok(sign_on) => fetched(Source::SignOn(sign_on)),
+            Ok(sign_on) => fetched(CredentialSource::SignOn(sign_on)),
             Err(problem) => problem,
         }
     }
@@ -298,7 +301,7 @@ impl CredentialLookup<'_> {
         }
         let token = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(Secret::new);
         let token_file = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE").map(PathBuf::from);
-        Some(fetched(Source::Container(Container { address, token, token_file })))
+        Some(fetched(CredentialSource::Container(Container { address, token, token_file })))
     }
 
     /// The keys of the machine, where it is one of Amazon's or an address says where to ask.
@@ -307,7 +310,7 @@ impl CredentialLookup<'_> {
         let named = (self.variable)(METADATA).is_some();
         let asked =
             !off.is_some_and(|off| off.eq_ignore_ascii_case("true")) && (named || Machine::is_amazons());
-        asked.then(|| fetched(Source::Machine(self.machine())))
+        asked.then(|| fetched(CredentialSource::Machine(self.machine())))
     }
 
     fn machine(&self) -> Machine {
@@ -329,7 +332,7 @@ pub(crate) fn is_region(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(good)
 }
 
-fn fetched(source: Source) -> Keys {
+fn fetched(source: CredentialSource) -> Keys {
     Keys::Fetched(Box::new(source))
 }
 
@@ -428,11 +431,11 @@ mod tests {
         match keys {
             Keys::Given(credentials) => &credentials.access_key,
             Keys::Fetched(source) => match &**source {
-                Source::SignOn(sign_on) => &sign_on.role,
-                Source::Role { role, .. } | Source::WebIdentity { role, .. } => &role.arn,
-                Source::Process(command) => command,
-                Source::Container(container) => &container.address,
-                Source::Machine(machine) => &machine.address,
+                CredentialSource::SignOn(sign_on) => &sign_on.role,
+                CredentialSource::Role { role, .. } | CredentialSource::WebIdentity { role, .. } => &role.arn,
+                CredentialSource::Process(command) => command,
+                CredentialSource::Container(container) => &container.address,
+                CredentialSource::Machine(machine) => &machine.address,
             },
             Keys::Elsewhere(what) => what,
             Keys::Wrong(problem) => problem,

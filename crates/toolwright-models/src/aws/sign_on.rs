@@ -2,9 +2,7 @@
 //! that is possible.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Method, Url};
@@ -130,17 +128,5 @@ async fn renewed(sign_on: &SignOn, kept: &Value, proxies: &Proxies) -> Result<Va
 
 /// Replaces a file that only its owner may read.
 fn save(file: &Path, kept: &Value) -> std::io::Result<()> {
-    static SAVED: AtomicUsize = AtomicUsize::new(0);
-    let number = SAVED.fetch_add(1, Ordering::Relaxed);
-    let beside = file.with_extension(format!("{}-{number}.tmp", std::process::id()));
-    let written = || {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut new = options.open(&beside)?;
-        new.write_all(kept.to_string().as_bytes())?;
-        fs::rename(&beside, file)
-    };
-    written().inspect_err(|_| drop(fs::remove_file(&beside)))
+    toolwright_util::replace(file, kept.to_string().as_bytes(), toolwright_util::FileAccess::Owner)
 }

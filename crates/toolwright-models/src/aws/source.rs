@@ -8,6 +8,7 @@ use reqwest::{Method, Url};
 use serde_json::Value;
 use toolwright_core::{ModelError, Secret};
 use toolwright_net::Proxies;
+use toolwright_util::lock;
 
 use super::ask::{self, CredentialRequest};
 use super::profile::Keys;
@@ -18,20 +19,20 @@ use crate::error;
 /// Where temporary credentials come from.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Source {
+pub enum CredentialSource {
     /// A program prints them: this command, as a shell splits it into words.
     Process(String),
     /// A role assumed with other keys.
     Role {
         /// The role.
-        role: Role,
+        role: AssumedRole,
         /// The other keys.
         keys: Keys,
     },
     /// A role assumed with the web identity token in a file.
     WebIdentity {
         /// The role.
-        role: Role,
+        role: AssumedRole,
         /// The file, which is read each time.
         token_file: PathBuf,
     },
@@ -45,7 +46,7 @@ pub enum Source {
 
 /// A role to assume.
 #[derive(Debug, Clone)]
-pub struct Role {
+pub struct AssumedRole {
     /// Its name.
     pub arn: String,
     /// The session name.
@@ -115,7 +116,7 @@ const TRIES: u32 = 3;
 
 /// Has keys, and fetches others before they end.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct CredentialCache {
     keys: Keys,
     proxies: Proxies,
     held: tokio::sync::Mutex<()>,
@@ -124,10 +125,10 @@ pub(crate) struct Keeper {
     failed: std::sync::Mutex<Option<Instant>>,
 }
 
-impl Keeper {
+impl CredentialCache {
     pub(crate) fn new(keys: Keys, proxies: Proxies) -> Self {
         let (last, failed) = (std::sync::Mutex::new(None), std::sync::Mutex::new(None));
-        Keeper { keys, proxies, held: tokio::sync::Mutex::new(()), last, failed }
+        CredentialCache { keys, proxies, held: tokio::sync::Mutex::new(()), last, failed }
     }
 
     /// The current keys. Concurrent callers share one request.
@@ -147,14 +148,14 @@ impl Keeper {
         };
         // What is held still does for a while: it is not outlived by waiting for others, nor does each
         // request wait anew.
-        if locked(&self.failed).is_some_and(|failed| failed.elapsed() < PAUSE) {
+        if lock(&self.failed).is_some_and(|failed| failed.elapsed() < PAUSE) {
             return Ok(old.credentials.clone());
         }
         let left = old.until.and_then(|until| until.duration_since(SystemTime::now()).ok());
         match tokio::time::timeout(left.unwrap_or_default() / 2, source.fetch(&self.proxies)).await {
             Ok(Ok(held)) => Ok(self.keep(held)),
             Ok(Err(_)) | Err(_) => {
-                *locked(&self.failed) = Some(Instant::now());
+                *lock(&self.failed) = Some(Instant::now());
                 Ok(old.credentials.clone())
             }
         }
@@ -162,7 +163,7 @@ impl Keeper {
 
     fn keep(&self, held: Held) -> Credentials {
         let credentials = held.credentials.clone();
-        *locked(&self.last) = Some(Arc::new(held));
+        *lock(&self.last) = Some(Arc::new(held));
         credentials
     }
 
@@ -181,12 +182,8 @@ impl Keeper {
     /// The keys that were fetched last, if they hold for that long.
     fn last(&self, ahead: Duration) -> Option<Arc<Held>> {
         let then = SystemTime::now() + ahead;
-        locked(&self.last).clone().filter(|held| held.until.is_none_or(|until| until > then))
+        lock(&self.last).clone().filter(|held| held.until.is_none_or(|until| until > then))
     }
-}
-
-fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The keys, whether they are here or have to be fetched.
@@ -198,17 +195,19 @@ pub(super) async fn of(keys: &Keys, proxies: &Proxies) -> Result<Held, ModelErro
     }
 }
 
-impl Source {
+impl CredentialSource {
     async fn fetch(&self, proxies: &Proxies) -> Result<Held, ModelError> {
         match self {
-            Source::Process(command) => program::run(command).await,
-            Source::Role { role, keys } => {
+            CredentialSource::Process(command) => program::run(command).await,
+            CredentialSource::Role { role, keys } => {
                 sts::with_keys(role, &of(keys, proxies).await?.credentials, proxies).await
             }
-            Source::WebIdentity { role, token_file } => sts::with_token(role, token_file, proxies).await,
-            Source::SignOn(sign_on) => sign_on::keys(sign_on, proxies).await,
-            Source::Container(container) => container.keys().await,
-            Source::Machine(machine) => machine.keys().await,
+            CredentialSource::WebIdentity { role, token_file } => {
+                sts::with_token(role, token_file, proxies).await
+            }
+            CredentialSource::SignOn(sign_on) => sign_on::keys(sign_on, proxies).await,
+            CredentialSource::Container(container) => container.keys().await,
+            CredentialSource::Machine(machine) => machine.keys().await,
         }
     }
 }

@@ -10,14 +10,14 @@ use toolwright_net::Proxies;
 use super::Signer;
 use super::ask::{self, CredentialRequest, in_tag};
 use super::sigv4::Credentials;
-use super::source::{Held, Role, in_file, moment};
+use super::source::{AssumedRole, Held, in_file, moment};
 use crate::error;
 
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
 /// Takes a role on with other keys.
 pub(super) async fn with_keys(
-    role: &Role,
+    role: &AssumedRole,
     keys: &Credentials,
     proxies: &Proxies,
 ) -> Result<Held, ModelError> {
@@ -29,12 +29,16 @@ pub(super) async fn with_keys(
 }
 
 /// Takes a role on with the token in a file. The request is not signed.
-pub(super) async fn with_token(role: &Role, file: &Path, proxies: &Proxies) -> Result<Held, ModelError> {
+pub(super) async fn with_token(
+    role: &AssumedRole,
+    file: &Path,
+    proxies: &Proxies,
+) -> Result<Held, ModelError> {
     let body = form(role, "AssumeRoleWithWebIdentity", Some(&in_file(file)?));
     ask(role, body, Vec::new(), proxies).await
 }
 
-fn form(role: &Role, action: &str, token: Option<&str>) -> String {
+fn form(role: &AssumedRole, action: &str, token: Option<&str>) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let session = role.session.clone().unwrap_or_else(|| format!("toolwright-{now}"));
     let fields = [
@@ -58,7 +62,7 @@ fn escaped(text: &str) -> String {
 }
 
 async fn ask(
-    role: &Role,
+    role: &AssumedRole,
     body: String,
     mut headers: Vec<(&'static str, Secret)>,
     proxies: &Proxies,

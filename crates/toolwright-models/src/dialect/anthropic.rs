@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{DialectError, Effect, Report, SchemaPath};
+use super::{ChangeReport, DialectError, Effect, SchemaPath};
 
 /// The formats of text that the vendor checks.
 const FORMATS: [&str; 10] =
@@ -15,7 +15,7 @@ const NOTES: [&str; 5] = ["default", "examples", "$comment", "deprecated", "$sch
 pub(super) fn adapt(
     schema: &Value,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) -> Result<Value, DialectError> {
     report.enter(at)?;
     let Some(schema) = schema.as_object() else { return Err(at.error("a schema must be an object")) };
@@ -113,7 +113,7 @@ fn may_be_object(schema: &Value) -> bool {
 fn each(
     schemas: &Map<String, Value>,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) -> Result<Value, DialectError> {
     let adapted = schemas
         .iter()
@@ -152,7 +152,7 @@ fn object(
     rest: &mut Map<String, Value>,
     strict: &mut Map<String, Value>,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) -> Result<(), DialectError> {
     let properties = match rest.shift_remove("properties") {
         Some(Value::Object(properties)) => properties,
@@ -176,7 +176,7 @@ fn describe(
     rest: &Map<String, Value>,
     strict: &mut Map<String, Value>,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) {
     if rest.is_empty() {
         return;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Change, Effect, MAX_NODES, Report, SchemaPath};
+use super::{Change, ChangeReport, Effect, MAX_NODES, SchemaPath};
 
 /// Keywords that Gemini follows; it reads past the others.
 const GEMINI: [&str; 26] = [
@@ -36,11 +36,11 @@ const GEMINI: [&str; 26] = [
 
 /// What Gemini reads past in a schema, which it takes as it is.
 pub(crate) fn ignored(schema: &Value) -> Vec<Change> {
-    let mut report = Report { root: schema, changes: Vec::new(), left: MAX_NODES };
+    let mut report = ChangeReport { root: schema, changes: Vec::new(), left: MAX_NODES };
     look(schema, &SchemaPath::Root, &mut report);
     return report.changes;
 
-    fn look(schema: &Value, at: &SchemaPath<'_>, report: &mut Report<'_>) {
+    fn look(schema: &Value, at: &SchemaPath<'_>, report: &mut ChangeReport<'_>) {
         let Some(schema) = schema.as_object() else { return };
         if report.enter(at).is_err() {
             return;

@@ -113,7 +113,7 @@ fn place(at: &str) -> &str {
 /// # Ok::<(), toolwright_models::dialect::DialectError>(())
 /// ```
 pub fn adapt(schema: &Value, dialect: Dialect) -> Result<Adapted, DialectError> {
-    let mut report = Report { root: schema, changes: Vec::new(), left: MAX_NODES };
+    let mut report = ChangeReport { root: schema, changes: Vec::new(), left: MAX_NODES };
     let schema = match dialect {
         Dialect::AnthropicStrict => anthropic::adapt(schema, &SchemaPath::Root, &mut report),
         Dialect::OpenAiStrict => openai::adapt(schema.clone(), &SchemaPath::Root, &mut report),
@@ -178,13 +178,13 @@ const MAX_NODES: usize = 10_000;
 /// The deepest nesting.
 const MAX_DEPTH: usize = 100;
 
-struct Report<'a> {
+struct ChangeReport<'a> {
     root: &'a Value,
     changes: Vec<Change>,
     left: usize,
 }
 
-impl Report<'_> {
+impl ChangeReport<'_> {
     fn changed(&mut self, at: &SchemaPath<'_>, what: impl Into<String>, effect: Effect) {
         self.changes.push(Change { at: at.pointer(), what: what.into(), effect });
     }

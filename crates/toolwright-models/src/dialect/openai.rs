@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{DialectError, Effect, MAX_NODES, Report, SchemaPath, is_rule};
+use super::{ChangeReport, DialectError, Effect, MAX_NODES, SchemaPath, is_rule};
 
 /// The vendor's limits.
 const MAX_LEVELS: usize = 10;
@@ -30,7 +30,7 @@ const REFUSED: [&str; 11] = [
 pub(super) fn adapt(
     schema: Value,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) -> Result<Value, DialectError> {
     report.enter(at)?;
     let Value::Object(mut schema) = schema else { return Err(at.error("a schema must be an object")) };
@@ -94,7 +94,7 @@ pub(super) fn adapt(
 /// Why the vendor refuses a schema that says nothing it does not know: the root is a union, or there is too
 /// much of it.
 pub(super) fn refused(schema: &Value) -> Option<String> {
-    let mut count = Count { left: MAX_NODES, ..Count::default() };
+    let mut count = SchemaCount { left: MAX_NODES, ..SchemaCount::default() };
     count.add(schema);
     if schema.get("anyOf").is_some() {
         return Some("the vendor refuses `anyOf` at the root".to_owned());
@@ -114,7 +114,7 @@ pub(super) fn refused(schema: &Value) -> Option<String> {
 
 /// What the vendor counts in a schema.
 #[derive(Default)]
-struct Count {
+struct SchemaCount {
     properties: usize,
     values: usize,
     letters: usize,
@@ -123,7 +123,7 @@ struct Count {
     left: usize,
 }
 
-impl Count {
+impl SchemaCount {
     fn add(&mut self, schema: &Value) {
         let Some(schema) = schema.as_object().filter(|_| self.left > 0) else { return };
         self.left -= 1;
@@ -175,7 +175,7 @@ fn levels(schema: &Value, root: &Value, left: &mut usize) -> usize {
 fn each(
     schemas: &mut Map<String, Value>,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) -> Result<(), DialectError> {
     for (key, schema) in schemas {
         *schema = adapt(schema.take(), &SchemaPath::In(at, key), report)?;
@@ -187,7 +187,7 @@ fn each(
 fn in_place(
     mut schema: Map<String, Value>,
     at: &SchemaPath<'_>,
-    report: &mut Report<'_>,
+    report: &mut ChangeReport<'_>,
 ) -> Result<Value, DialectError> {
     let reference = schema.shift_remove("$ref");
     let reference = reference.as_ref().and_then(Value::as_str).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Anthropic.
 
-use super::{Auth, CLAUDE, Key, Quirks, Vendor};
+use super::{Auth, CLAUDE, KeyRequirement, Quirks, Vendor};
 use crate::dialect::Dialect;
 use crate::wire::Wire;
-use crate::wire::content::Kind;
+use crate::wire::content::ContentKind;
 
 pub(super) const ANTHROPIC: Vendor = Vendor {
     name: "anthropic",
@@ -11,12 +11,12 @@ pub(super) const ANTHROPIC: Vendor = Vendor {
     base_url: Some("https://api.anthropic.com"),
     base_url_variables: &["ANTHROPIC_BASE_URL"],
     key_variables: &["ANTHROPIC_API_KEY"],
-    key: Key::Required,
+    key: KeyRequirement::Required,
     auth: Auth::Header("x-api-key"),
     // Served to every model; later versions refuse sampling parameters. `ModelSettings::header` sets another.
     headers: &[("anthropic-version", "2023-06-01")],
     quirks: Quirks {
-        media: &[Kind::Image, Kind::Document],
+        media: &[ContentKind::Image, ContentKind::Document],
         pictures: CLAUDE,
         strict: Some(Dialect::AnthropicStrict),
         caches: true,

@@ -1,9 +1,9 @@
 //! Any server that speaks OpenAI's or Anthropic's format, at an address the user gives.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, KeyRequirement, Quirks, Vendor};
 use crate::dialect::Dialect;
 use crate::wire::Wire;
-use crate::wire::content::Kind;
+use crate::wire::content::ContentKind;
 
 pub(super) const OPENAI_COMPATIBLE: Vendor = Vendor {
     name: "openai-compatible",
@@ -11,10 +11,13 @@ pub(super) const OPENAI_COMPATIBLE: Vendor = Vendor {
     base_url: None,
     base_url_variables: &["TOOLWRIGHT_BASE_URL"],
     key_variables: &["TOOLWRIGHT_API_KEY"],
-    key: Key::Optional,
+    key: KeyRequirement::Optional,
     auth: Auth::Bearer,
     headers: &[],
-    quirks: Quirks { media: &[Kind::Image, Kind::Audio, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[ContentKind::Image, ContentKind::Audio, ContentKind::Document],
+        ..Quirks::USUAL
+    },
 };
 
 pub(super) const ANTHROPIC_COMPATIBLE: Vendor = Vendor {
@@ -23,7 +26,7 @@ pub(super) const ANTHROPIC_COMPATIBLE: Vendor = Vendor {
     auth: Auth::Header("x-api-key"),
     headers: &[("anthropic-version", "2023-06-01")],
     quirks: Quirks {
-        media: &[Kind::Image, Kind::Document],
+        media: &[ContentKind::Image, ContentKind::Document],
         strict: Some(Dialect::AnthropicStrict),
         ..Quirks::USUAL
     },

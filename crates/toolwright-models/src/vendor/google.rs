@@ -1,8 +1,8 @@
 //! Google's Gemini API.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, KeyRequirement, Quirks, Vendor};
 use crate::wire::Wire;
-use crate::wire::content::Kind;
+use crate::wire::content::ContentKind;
 
 pub(super) const GOOGLE: Vendor = Vendor {
     name: "google",
@@ -10,8 +10,11 @@ pub(super) const GOOGLE: Vendor = Vendor {
     base_url: Some("https://generativelanguage.googleapis.com"),
     base_url_variables: &["GOOGLE_GEMINI_BASE_URL"],
     key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    key: Key::Required,
+    key: KeyRequirement::Required,
     auth: Auth::Header("x-goog-api-key"),
     headers: &[],
-    quirks: Quirks { media: &[Kind::Image, Kind::Audio, Kind::Video, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[ContentKind::Image, ContentKind::Audio, ContentKind::Video, ContentKind::Document],
+        ..Quirks::USUAL
+    },
 };

@@ -1,6 +1,6 @@
 //! Groq.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, KeyRequirement, Quirks, Vendor};
 use crate::wire::Wire;
 
 pub(super) const GROQ: Vendor = Vendor {
@@ -9,7 +9,7 @@ pub(super) const GROQ: Vendor = Vendor {
     base_url: Some("https://api.groq.com/openai/v1"),
     base_url_variables: &[],
     key_variables: &["GROQ_API_KEY"],
-    key: Key::Required,
+    key: KeyRequirement::Required,
     auth: Auth::Bearer,
     headers: &[],
     quirks: Quirks { max_tokens_field: "max_completion_tokens", ..Quirks::USUAL },

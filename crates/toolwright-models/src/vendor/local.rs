@@ -1,8 +1,8 @@
 //! Servers on the user's own machine: Ollama, vLLM and llama.cpp.
 
-use super::{Any, Auth, Key, Quirks, Vendor};
+use super::{Any, Auth, KeyRequirement, Quirks, Vendor};
 use crate::wire::Wire;
-use crate::wire::content::Kind;
+use crate::wire::content::ContentKind;
 
 pub(super) const OLLAMA: Vendor = Vendor {
     name: "ollama",
@@ -10,7 +10,7 @@ pub(super) const OLLAMA: Vendor = Vendor {
     base_url: Some("http://127.0.0.1:11434/v1"),
     base_url_variables: &["TOOLWRIGHT_BASE_URL"],
     key_variables: &["OLLAMA_API_KEY"],
-    key: Key::Optional,
+    key: KeyRequirement::Optional,
     auth: Auth::Bearer,
     headers: &[],
     quirks: Quirks::USUAL,
@@ -20,7 +20,7 @@ pub(super) const VLLM: Vendor = Vendor {
     name: "vllm",
     base_url: Some("http://127.0.0.1:8000/v1"),
     key_variables: &["VLLM_API_KEY"],
-    quirks: Quirks { media: &[Kind::Image, Kind::Audio], ..Quirks::USUAL },
+    quirks: Quirks { media: &[ContentKind::Image, ContentKind::Audio], ..Quirks::USUAL },
     ..OLLAMA
 };
 
@@ -30,6 +30,10 @@ pub(super) const LLAMA_CPP: Vendor = Vendor {
     key_variables: &["LLAMA_API_KEY"],
     // It was seen to call another tool than the one named; `required` with that tool alone does what is
     // meant.
-    quirks: Quirks { any: Any::RequiredOnly, media: &[Kind::Image, Kind::Audio], ..Quirks::USUAL },
+    quirks: Quirks {
+        any: Any::RequiredOnly,
+        media: &[ContentKind::Image, ContentKind::Audio],
+        ..Quirks::USUAL
+    },
     ..OLLAMA
 };

@@ -1,6 +1,6 @@
 //! Mistral.
 
-use super::{Any, Auth, Ids, Key, Quirks, Results, Vendor};
+use super::{Any, Auth, Ids, KeyRequirement, Quirks, Results, Vendor};
 use crate::wire::Wire;
 
 pub(super) const MISTRAL: Vendor = Vendor {
@@ -9,7 +9,7 @@ pub(super) const MISTRAL: Vendor = Vendor {
     base_url: Some("https://api.mistral.ai/v1"),
     base_url_variables: &[],
     key_variables: &["MISTRAL_API_KEY"],
-    key: Key::Required,
+    key: KeyRequirement::Required,
     auth: Auth::Bearer,
     headers: &[],
     quirks: Quirks {

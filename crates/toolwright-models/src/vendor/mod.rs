@@ -16,7 +16,7 @@ mod xai;
 
 use crate::dialect::Dialect;
 use crate::wire::Wire;
-use crate::wire::content::Kind;
+use crate::wire::content::ContentKind;
 pub use crate::wire::names::Ids;
 
 /// All vendors, by name.
@@ -54,7 +54,7 @@ pub struct Vendor {
     /// The environment variables that usually hold the key, first found first taken.
     pub key_variables: &'static [&'static str],
     /// Whether there is no talking to it without a key.
-    pub key: Key,
+    pub key: KeyRequirement,
     /// How the key is shown.
     pub auth: Auth,
     /// Headers that every request carries.
@@ -65,7 +65,7 @@ pub struct Vendor {
 
 /// Whether a key is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyRequirement {
     /// Without one, requests are refused.
     Required,
     /// It is sent when there is one.
@@ -168,7 +168,7 @@ pub struct Quirks {
     /// What results may hold, in a format whose results are text.
     pub results: Results,
     /// The media its models may be sent.
-    pub media: &'static [Kind],
+    pub media: &'static [ContentKind],
     /// The largest pictures it takes.
     pub pictures: Pictures,
     /// The dialect of its strict mode, when it has one that can be asked for.
@@ -191,7 +191,7 @@ impl Quirks {
         stream_usage: true,
         named_results: false,
         results: Results::Text,
-        media: &[Kind::Image],
+        media: &[ContentKind::Image],
         pictures: Pictures::ANY,
         strict: None,
         response_schemas: true,

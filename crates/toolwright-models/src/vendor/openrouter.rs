@@ -1,8 +1,8 @@
 //! OpenRouter, which passes requests on to many others.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, KeyRequirement, Quirks, Vendor};
 use crate::wire::Wire;
-use crate::wire::content::Kind;
+use crate::wire::content::ContentKind;
 
 pub(super) const OPENROUTER: Vendor = Vendor {
     name: "openrouter",
@@ -10,8 +10,11 @@ pub(super) const OPENROUTER: Vendor = Vendor {
     base_url: Some("https://openrouter.ai/api/v1"),
     base_url_variables: &[],
     key_variables: &["OPENROUTER_API_KEY"],
-    key: Key::Required,
+    key: KeyRequirement::Required,
     auth: Auth::Bearer,
     headers: &[],
-    quirks: Quirks { media: &[Kind::Image, Kind::Audio, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[ContentKind::Image, ContentKind::Audio, ContentKind::Document],
+        ..Quirks::USUAL
+    },
 };

@@ -1,6 +1,6 @@
 //! Together.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, KeyRequirement, Quirks, Vendor};
 use crate::wire::Wire;
 
 pub(super) const TOGETHER: Vendor = Vendor {
@@ -9,7 +9,7 @@ pub(super) const TOGETHER: Vendor = Vendor {
     base_url: Some("https://api.together.xyz/v1"),
     base_url_variables: &[],
     key_variables: &["TOGETHER_API_KEY"],
-    key: Key::Required,
+    key: KeyRequirement::Required,
     auth: Auth::Bearer,
     headers: &[],
     quirks: Quirks::USUAL,

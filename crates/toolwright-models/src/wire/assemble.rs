@@ -13,7 +13,7 @@ use toolwright_core::{
     Usage,
 };
 
-use super::names::{Names, hash};
+use super::names::{ToolNames, hash};
 use super::{check_shapes, tools};
 use crate::error;
 use crate::vendor::Vendor;
@@ -28,7 +28,7 @@ pub(super) fn too_many() -> ModelError {
 
 /// One block of a reply.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum BlockPiece {
     Text {
         text: String,
         citations: Vec<Citation>,
@@ -47,9 +47,9 @@ pub(super) enum Piece {
     },
 }
 
-impl Piece {
+impl BlockPiece {
     pub(super) fn text(text: impl Into<String>) -> Self {
-        Piece::Text { text: text.into(), citations: Vec::new(), kept: Map::new() }
+        BlockPiece::Text { text: text.into(), citations: Vec::new(), kept: Map::new() }
     }
 }
 
@@ -169,12 +169,12 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Assembly {
     vendor: &'static str,
-    names: Names,
+    names: ToolNames,
     /// Makes invented ids differ from turn to turn.
     turn: usize,
     /// The ids of calls in the conversation so far.
     ids: HashSet<Arc<str>>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<BlockPiece>,
     pub(super) stop: Option<StopReason>,
     pub(super) usage: Usage,
 }
@@ -193,7 +193,7 @@ impl Assembly {
     }
 
     /// Adds a block and says where it is.
-    pub(super) fn add(&mut self, piece: Piece) -> Result<usize, ModelError> {
+    pub(super) fn add(&mut self, piece: BlockPiece) -> Result<usize, ModelError> {
         if self.pieces.len() >= MAX_PIECES {
             return Err(too_many());
         }
@@ -204,8 +204,8 @@ impl Assembly {
     /// Adds to the last block when it is text, else starts one.
     pub(super) fn text(&mut self, more: &str) -> Result<(), ModelError> {
         match self.pieces.last_mut() {
-            Some(Piece::Text { text, .. }) => text.push_str(more),
-            _ => drop(self.add(Piece::text(more))?),
+            Some(BlockPiece::Text { text, .. }) => text.push_str(more),
+            _ => drop(self.add(BlockPiece::text(more))?),
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Assembly {
     pub(super) fn has_whole_calls(&self, ended: bool) -> bool {
         let whole = |arguments: &CallArguments| arguments.is_whole() || (ended && arguments.is_blank());
         let mut calls = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call { name, arguments, .. } => Some(!name.is_empty() && whole(arguments)),
+            BlockPiece::Call { name, arguments, .. } => Some(!name.is_empty() && whole(arguments)),
             _ => None,
         });
         calls.next().is_some_and(|first| first) && calls.all(|whole| whole)
@@ -228,7 +228,7 @@ impl Assembly {
     /// The reply, unless its arguments exceed the limits.
     pub(super) fn finish(self) -> Result<ModelReply, ModelError> {
         check_shapes(self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call {
+            BlockPiece::Call {
                 arguments: CallArguments::Text(text) | CallArguments::Value(Value::String(text)),
                 ..
             } => Some(text.as_str()),
@@ -248,24 +248,27 @@ impl Assembly {
             Content::Reasoning { text: String::new(), opaque: own(fields.collect()) }
         };
         if matches!(self.stop, Some(StopReason::MaxTokens | StopReason::ContextLength)) {
-            let blank = |piece: &&mut Piece| matches!(piece, Piece::Text { text, .. } if text.is_empty());
-            if let Some(Piece::Call { arguments, .. }) = pieces.iter_mut().rev().find(|piece| !blank(piece)) {
+            let blank =
+                |piece: &&mut BlockPiece| matches!(piece, BlockPiece::Text { text, .. } if text.is_empty());
+            if let Some(BlockPiece::Call { arguments, .. }) =
+                pieces.iter_mut().rev().find(|piece| !blank(piece))
+            {
                 arguments.cut_off();
             }
         }
         for piece in pieces {
             match piece {
-                Piece::Text { text, .. } if text.is_empty() => {}
-                Piece::Text { text, citations, kept } => {
+                BlockPiece::Text { text, .. } if text.is_empty() => {}
+                BlockPiece::Text { text, citations, kept } => {
                     if !kept.is_empty() {
                         message.content.push(keep(kept, None));
                     }
                     message.content.push(Content::Text { text, citations });
                 }
-                Piece::Own { text, opaque } => {
+                BlockPiece::Own { text, opaque } => {
                     message.content.push(Content::Reasoning { text, opaque: own(opaque) });
                 }
-                Piece::Call { id, name, arguments, kept } => {
+                BlockPiece::Call { id, name, arguments, kept } => {
                     let arguments = arguments.into_value();
                     let position = message.tool_calls.len();
                     // Some servers give no ids, others the same one twice, in one reply or in each; results
@@ -321,9 +324,9 @@ mod tests {
         let reply = |stop, arguments, after: Option<&str>| {
             let mut assembly = Assembly::new(crate::vendor::find("openai-chat").unwrap(), &request);
             let (id, name, kept) = ("1".to_owned(), "wipe".to_owned(), Map::new());
-            assembly.add(Piece::Call { id, name, arguments, kept }).unwrap();
+            assembly.add(BlockPiece::Call { id, name, arguments, kept }).unwrap();
             if let Some(after) = after {
-                assembly.add(Piece::text(after)).unwrap();
+                assembly.add(BlockPiece::text(after)).unwrap();
             }
             assembly.stop = Some(stop);
             assembly.finish().unwrap().message.tool_calls.remove(0).arguments

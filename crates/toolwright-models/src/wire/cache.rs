@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::ModelRequest;
 
-use super::{Target, Wire};
+use super::{ModelTarget, Wire};
 
 /// Models on Bedrock from before there were caches.
 const UNCACHED: [&str; 6] = [
@@ -19,7 +19,7 @@ const UNCACHED: [&str; 6] = [
 ];
 
 /// Puts the marks into a request.
-pub(super) fn mark(target: Target<'_>, request: &ModelRequest<'_>, body: &mut Map<String, Value>) {
+pub(super) fn mark(target: ModelTarget<'_>, request: &ModelRequest<'_>, body: &mut Map<String, Value>) {
     let asked = request.options.cache;
     let wanted = asked.unwrap_or(target.vendor.quirks.caches && !request.tools.is_empty());
     // Whoever sets marks by hand, or leaves them to the vendor, knows better.

@@ -15,7 +15,7 @@ use crate::vendor::{Pictures, VENDORS, Vendor};
 /// A kind of content, as the rules tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Kind {
+pub enum ContentKind {
     Text,
     Json,
     Image,
@@ -42,124 +42,144 @@ pub enum Placement {
 
 /// The rule for one kind of content in one format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct ContentRule {
     /// Where it goes.
     pub place: Placement,
     /// The form it takes there.
     pub form: &'static str,
 }
 
-impl Kind {
+impl ContentKind {
     /// All kinds.
-    pub const ALL: [Kind; 9] = [
-        Kind::Text,
-        Kind::Json,
-        Kind::Image,
-        Kind::Audio,
-        Kind::Video,
-        Kind::Document,
-        Kind::Link,
-        Kind::Error,
-        Kind::Metadata,
+    pub const ALL: [ContentKind; 9] = [
+        ContentKind::Text,
+        ContentKind::Json,
+        ContentKind::Image,
+        ContentKind::Audio,
+        ContentKind::Video,
+        ContentKind::Document,
+        ContentKind::Link,
+        ContentKind::Error,
+        ContentKind::Metadata,
     ];
 
     /// The kind's name in documents.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Text => "text",
-            Kind::Json => "json",
-            Kind::Image => "image",
-            Kind::Audio => "audio",
-            Kind::Video => "video",
-            Kind::Document => "document",
-            Kind::Link => "link",
-            Kind::Error => "error",
-            Kind::Metadata => "metadata",
+            ContentKind::Text => "text",
+            ContentKind::Json => "json",
+            ContentKind::Image => "image",
+            ContentKind::Audio => "audio",
+            ContentKind::Video => "video",
+            ContentKind::Document => "document",
+            ContentKind::Link => "link",
+            ContentKind::Error => "error",
+            ContentKind::Metadata => "metadata",
         }
     }
 }
 
 /// The rule for one kind of content in one format.
-pub fn rule(wire: Wire, kind: Kind) -> Rule {
+pub fn rule(wire: Wire, kind: ContentKind) -> ContentRule {
     use Placement::{Described, Follow, Native, Text};
     let (place, form) = match (wire, kind) {
         (Wire::BedrockInvoke, kind) => return rule(Wire::AnthropicMessages, kind),
 
-        (Wire::AnthropicMessages, Kind::Text) => (Native, "`text` block"),
-        (Wire::AnthropicMessages, Kind::Image) => {
+        (Wire::AnthropicMessages, ContentKind::Text) => (Native, "`text` block"),
+        (Wire::AnthropicMessages, ContentKind::Image) => {
             (Native, "`image` block: JPEG, PNG, GIF, WebP, or an address")
         }
-        (Wire::AnthropicMessages, Kind::Document) => (Native, "`document` block: PDF, text, or an address"),
-        (Wire::AnthropicMessages, Kind::Audio | Kind::Video) => (Described, "the API has no such block"),
-        (Wire::AnthropicMessages, Kind::Error) => {
+        (Wire::AnthropicMessages, ContentKind::Document) => {
+            (Native, "`document` block: PDF, text, or an address")
+        }
+        (Wire::AnthropicMessages, ContentKind::Audio | ContentKind::Video) => {
+            (Described, "the API has no such block")
+        }
+        (Wire::AnthropicMessages, ContentKind::Error) => {
             (Native, "`is_error`, and the error as JSON text; media beside it follows")
         }
 
-        (Wire::OpenAiChat, Kind::Text) => (Native, "the message's text"),
-        (Wire::OpenAiChat, Kind::Image) => (Follow, "`image_url` part: JPEG, PNG, GIF, WebP, or an address"),
-        (Wire::OpenAiChat, Kind::Audio) => (Follow, "`input_audio` part: WAV or MP3 data"),
-        (Wire::OpenAiChat, Kind::Document) => (Follow, "`file` part: PDF data; text documents as text"),
-        (Wire::OpenAiChat, Kind::Video) => (Described, "the API has no such part"),
-        (Wire::OpenAiChat, Kind::Error) => (Text, "the error as JSON"),
+        (Wire::OpenAiChat, ContentKind::Text) => (Native, "the message's text"),
+        (Wire::OpenAiChat, ContentKind::Image) => {
+            (Follow, "`image_url` part: JPEG, PNG, GIF, WebP, or an address")
+        }
+        (Wire::OpenAiChat, ContentKind::Audio) => (Follow, "`input_audio` part: WAV or MP3 data"),
+        (Wire::OpenAiChat, ContentKind::Document) => {
+            (Follow, "`file` part: PDF data; text documents as text")
+        }
+        (Wire::OpenAiChat, ContentKind::Video) => (Described, "the API has no such part"),
+        (Wire::OpenAiChat, ContentKind::Error) => (Text, "the error as JSON"),
 
-        (Wire::OpenAiResponses, Kind::Text) => (Native, "`input_text` item"),
-        (Wire::OpenAiResponses, Kind::Image) => {
+        (Wire::OpenAiResponses, ContentKind::Text) => (Native, "`input_text` item"),
+        (Wire::OpenAiResponses, ContentKind::Image) => {
             (Native, "`input_image` item: JPEG, PNG, GIF, WebP, or an address")
         }
-        (Wire::OpenAiResponses, Kind::Document) => (Native, "`input_file` item: PDF data or an address"),
-        (Wire::OpenAiResponses, Kind::Audio | Kind::Video) => (Described, "the API has no such item"),
-        (Wire::OpenAiResponses, Kind::Error) => (Text, "the error as JSON"),
+        (Wire::OpenAiResponses, ContentKind::Document) => {
+            (Native, "`input_file` item: PDF data or an address")
+        }
+        (Wire::OpenAiResponses, ContentKind::Audio | ContentKind::Video) => {
+            (Described, "the API has no such item")
+        }
+        (Wire::OpenAiResponses, ContentKind::Error) => (Text, "the error as JSON"),
 
-        (Wire::Gemini, Kind::Text) => (Native, "`response.output`"),
-        (Wire::Gemini, Kind::Json) => (Native, "`response.output`"),
-        (Wire::Gemini, Kind::Image) => (
+        (Wire::Gemini, ContentKind::Text) => (Native, "`response.output`"),
+        (Wire::Gemini, ContentKind::Json) => (Native, "`response.output`"),
+        (Wire::Gemini, ContentKind::Image) => (
             Native,
             "`parts` of the `functionResponse`, for Gemini 3 and later: JPEG, PNG, WebP; for other models, and other types, it follows",
         ),
-        (Wire::Gemini, Kind::Document) => (
+        (Wire::Gemini, ContentKind::Document) => (
             Native,
             "`parts` of the `functionResponse`, for Gemini 3 and later: PDF and plain text; for other models, and other types, it follows",
         ),
-        (Wire::Gemini, Kind::Audio | Kind::Video) => (Follow, "`inlineData` or `fileData` part"),
-        (Wire::Gemini, Kind::Error) => (Native, "`response.error`"),
-        (Wire::Gemini, Kind::Metadata) => (Native, "`response.metadata`"),
+        (Wire::Gemini, ContentKind::Audio | ContentKind::Video) => {
+            (Follow, "`inlineData` or `fileData` part")
+        }
+        (Wire::Gemini, ContentKind::Error) => (Native, "`response.error`"),
+        (Wire::Gemini, ContentKind::Metadata) => (Native, "`response.metadata`"),
 
-        (Wire::BedrockConverse, Kind::Text) => (Native, "`text` block"),
-        (Wire::BedrockConverse, Kind::Json) => (Native, "`json` block for objects; other values as text"),
-        (Wire::BedrockConverse, Kind::Image) => (Native, "`image` block: JPEG, PNG, GIF, WebP"),
-        (Wire::BedrockConverse, Kind::Document) => {
+        (Wire::BedrockConverse, ContentKind::Text) => (Native, "`text` block"),
+        (Wire::BedrockConverse, ContentKind::Json) => {
+            (Native, "`json` block for objects; other values as text")
+        }
+        (Wire::BedrockConverse, ContentKind::Image) => (Native, "`image` block: JPEG, PNG, GIF, WebP"),
+        (Wire::BedrockConverse, ContentKind::Document) => {
             (Native, "`document` block: PDF, Word, Excel, CSV, HTML, Markdown, text")
         }
-        (Wire::BedrockConverse, Kind::Video) => (Native, "`video` block, for the models that take one"),
-        (Wire::BedrockConverse, Kind::Audio) => (Follow, "`audio` block, for the models that take one"),
-        (Wire::BedrockConverse, Kind::Error) => {
+        (Wire::BedrockConverse, ContentKind::Video) => {
+            (Native, "`video` block, for the models that take one")
+        }
+        (Wire::BedrockConverse, ContentKind::Audio) => {
+            (Follow, "`audio` block, for the models that take one")
+        }
+        (Wire::BedrockConverse, ContentKind::Error) => {
             (Native, "`status` for Claude and Nova, and the error as JSON text; media beside it follows")
         }
 
-        (Wire::OpenAiChat, Kind::Metadata) => (
+        (Wire::OpenAiChat, ContentKind::Metadata) => (
             Text,
             "`{\"metadata\": …}`, a note alone `Metadata: …`; beside content, the message holds the metadata and the content is in the user message \
              that follows",
         ),
 
-        (_, Kind::Json) => (Text, "compact JSON"),
-        (_, Kind::Link) => (Text, "name, address and description"),
-        (_, Kind::Metadata) => (Text, "`{\"metadata\": …}`, a note alone `Metadata: …`"),
+        (_, ContentKind::Json) => (Text, "compact JSON"),
+        (_, ContentKind::Link) => (Text, "name, address and description"),
+        (_, ContentKind::Metadata) => (Text, "`{\"metadata\": …}`, a note alone `Metadata: …`"),
     };
-    Rule { place, form }
+    ContentRule { place, form }
 }
 
 /// A tool's result, sorted by where its parts go.
 #[derive(Debug, Default)]
 pub(super) struct Sorted<'a> {
     /// Inside the result, in order.
-    pub(super) inside: Vec<Inside<'a>>,
+    pub(super) inside: Vec<ContentPart<'a>>,
     /// In the user message that follows.
     pub(super) follow: Vec<&'a Content>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Inside<'a> {
+pub(super) enum ContentPart<'a> {
     Text(Cow<'a, str>),
     Json(&'a serde_json::Value),
     Media(&'a Content),
@@ -179,38 +199,41 @@ pub(super) fn sort<'a>(
     for content in &result.content {
         let Some(kind) = kind(content) else { continue };
         match (place(wire, kind, result), content) {
-            (Placement::Native, Content::Json { value }) => sorted.inside.push(Inside::Json(value)),
+            (Placement::Native, Content::Json { value }) => sorted.inside.push(ContentPart::Json(value)),
             (_, Content::Text { .. } | Content::Json { .. } | Content::ResourceLink { .. }) => {
-                sorted.inside.extend(in_words(content).map(Inside::Text));
+                sorted.inside.extend(in_words(content).map(ContentPart::Text));
             }
             (Placement::Native, _) if takes(content, Placement::Native) => {
-                sorted.inside.push(Inside::Media(content))
+                sorted.inside.push(ContentPart::Media(content))
             }
             (Placement::Native | Placement::Follow, _) if takes(content, Placement::Follow) => {
                 let note = format!("[{}: included below]", label(content));
-                sorted.inside.push(Inside::Text(note.into()));
+                sorted.inside.push(ContentPart::Text(note.into()));
                 sorted.follow.push(content);
             }
-            _ => sorted.inside.extend(in_words(content).map(Inside::Text)),
+            _ => sorted.inside.extend(in_words(content).map(ContentPart::Text)),
         }
     }
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured) {
-        sorted.inside.push(Inside::Text(value.to_string().into()));
+        sorted.inside.push(ContentPart::Text(value.to_string().into()));
     }
-    let blank = |part: &Inside<'_>| matches!(part, Inside::Text(text) if text.trim().is_empty());
+    let blank = |part: &ContentPart<'_>| matches!(part, ContentPart::Text(text) if text.trim().is_empty());
     if sorted.inside.iter().all(blank) && result.metadata.is_empty() && result.error.is_none() {
-        sorted.inside = vec![Inside::Text(NOTHING.into())];
+        sorted.inside = vec![ContentPart::Text(NOTHING.into())];
     }
     sorted
 }
 
 /// Where a kind of content of this result goes. Claude refuses a failed result that holds anything but text,
 /// and with it the conversation.
-fn place(wire: Wire, kind: Kind, result: &ToolResult) -> Placement {
+fn place(wire: Wire, kind: ContentKind, result: &ToolResult) -> Placement {
     let text_only = result.is_error()
         && matches!(wire, Wire::AnthropicMessages | Wire::BedrockConverse | Wire::BedrockInvoke);
     match rule(wire, kind).place {
-        Placement::Native if text_only && matches!(kind, Kind::Image | Kind::Video | Kind::Document) => {
+        Placement::Native
+            if text_only
+                && matches!(kind, ContentKind::Image | ContentKind::Video | ContentKind::Document) =>
+        {
             Placement::Follow
         }
         place => place,
@@ -232,15 +255,15 @@ pub(super) fn tag(name: &str, id: &str) -> String {
 }
 
 /// The kind of a block; reasoning is not content of a result.
-pub(crate) fn kind(content: &Content) -> Option<Kind> {
+pub(crate) fn kind(content: &Content) -> Option<ContentKind> {
     Some(match content {
-        Content::Text { .. } => Kind::Text,
-        Content::Json { .. } => Kind::Json,
-        Content::Image(_) => Kind::Image,
-        Content::Audio(_) => Kind::Audio,
-        Content::Video(_) => Kind::Video,
-        Content::Document(_) => Kind::Document,
-        Content::ResourceLink { .. } => Kind::Link,
+        Content::Text { .. } => ContentKind::Text,
+        Content::Json { .. } => ContentKind::Json,
+        Content::Image(_) => ContentKind::Image,
+        Content::Audio(_) => ContentKind::Audio,
+        Content::Video(_) => ContentKind::Video,
+        Content::Document(_) => ContentKind::Document,
+        Content::ResourceLink { .. } => ContentKind::Link,
         _ => return None,
     })
 }
@@ -397,7 +420,7 @@ fn replaced(messages: &[Message], mut instead: impl FnMut(&Content) -> Option<Co
 }
 
 fn label(content: &Content) -> String {
-    let kind = kind(content).map_or("content", Kind::name);
+    let kind = kind(content).map_or("content", ContentKind::name);
     match media(content) {
         Some(Media { mime_type, name: Some(name), .. }) => format!("{kind} {name} ({mime_type})"),
         Some(Media { mime_type, .. }) => format!("{kind} ({mime_type})"),
@@ -423,8 +446,8 @@ pub fn reference() -> String {
     );
     for wire in Wire::ALL {
         let _ = write!(page, "\n## {}\n\n| content | place | as |\n| --- | --- | --- |\n", wire.title());
-        for kind in Kind::ALL {
-            let Rule { place, form } = rule(wire, kind);
+        for kind in ContentKind::ALL {
+            let ContentRule { place, form } = rule(wire, kind);
             let place = match place {
                 Placement::Native => "native",
                 Placement::Text => "text",

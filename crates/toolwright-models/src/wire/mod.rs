@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, JsonShape, ModelError, ModelReply, ModelRequest};
 use toolwright_net::{SseEvent, SseReader};
 
-use crate::aws::event_stream::{EventStreamReader, Frame};
+use crate::aws::event_stream::{EventFrame, EventStreamReader};
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -57,7 +57,7 @@ pub enum Delivery {
 
 /// Which model of which vendor a request is for.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct ModelTarget<'a> {
     /// The vendor.
     pub vendor: &'a Vendor,
     /// The model, as the vendor calls it.
@@ -109,7 +109,7 @@ impl Wire {
     /// The body of a request.
     pub fn encode(
         self,
-        target: Target<'_>,
+        target: ModelTarget<'_>,
         request: &ModelRequest<'_>,
         delivery: Delivery,
     ) -> Result<Value, ModelError> {
@@ -133,7 +133,7 @@ impl Wire {
     /// none.
     pub fn count(
         self,
-        target: Target<'_>,
+        target: ModelTarget<'_>,
         request: &ModelRequest<'_>,
     ) -> Result<Option<(String, Value)>, ModelError> {
         let mut body = match self.encode(target, request, Delivery::Whole)? {
@@ -174,7 +174,7 @@ impl Wire {
     }
 
     /// What reads the reply to `request`.
-    pub fn decoder(self, target: Target<'_>, request: &ModelRequest<'_>) -> Decoder {
+    pub fn decoder(self, target: ModelTarget<'_>, request: &ModelRequest<'_>) -> Decoder {
         let assembly = assemble::Assembly::new(target.vendor, request);
         let format: Box<dyn Decode> = match self {
             Wire::AnthropicMessages | Wire::BedrockInvoke => Box::new(anthropic::Decoder::new(assembly)),
@@ -187,29 +187,33 @@ impl Wire {
     }
 
     /// What takes the bytes of a stream apart; events of more than `max_event` bytes are refused.
-    pub fn reader(self, max_event: usize) -> Reader {
+    pub fn reader(self, max_event: usize) -> FrameReader {
         match self {
-            Wire::BedrockConverse | Wire::BedrockInvoke => Reader::Frames(EventStreamReader::new(max_event)),
-            _ => Reader::Lines(SseReader::new(max_event)),
+            Wire::BedrockConverse | Wire::BedrockInvoke => {
+                FrameReader::Frames(EventStreamReader::new(max_event))
+            }
+            _ => FrameReader::Lines(SseReader::new(max_event)),
         }
     }
 }
 
 /// Takes the bytes of a stream apart.
 #[derive(Debug)]
-pub enum Reader {
+pub enum FrameReader {
     /// Server-sent events.
     Lines(SseReader),
     /// Amazon's frames.
     Frames(EventStreamReader),
 }
 
-impl Reader {
+impl FrameReader {
     /// Takes the next bytes and gives the events they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, ModelError> {
         match self {
-            Reader::Lines(reader) => reader.push(bytes).map_err(|cause| error::reply(cause.to_string())),
-            Reader::Frames(reader) => reader.push(bytes)?.into_iter().map(Frame::into_event).collect(),
+            FrameReader::Lines(reader) => reader.push(bytes).map_err(|cause| error::reply(cause.to_string())),
+            FrameReader::Frames(reader) => {
+                reader.push(bytes)?.into_iter().map(EventFrame::into_event).collect()
+            }
         }
     }
 }

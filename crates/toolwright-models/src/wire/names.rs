@@ -16,17 +16,17 @@ const MAX_NAME: usize = 64;
 
 /// The names of one request's tools, there and back.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ToolNames {
     native: HashMap<String, String>,
     wire: HashMap<String, String>,
     /// The parameters that go by another name, by tool: as the tool calls them, and as the vendor does.
     parameters: HashMap<String, Vec<(String, String)>>,
 }
 
-impl Names {
+impl ToolNames {
     /// The names of the tools offered and of those called before.
     pub(crate) fn new(request: &ModelRequest<'_>) -> Self {
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let offered = request.tools.iter().map(|tool| &*tool.name);
         let called = request.messages.iter().filter_map(|message| match message {
             Message::Assistant(message) => Some(message.tool_calls.iter().map(|call| &*call.name)),
@@ -194,7 +194,7 @@ mod tests {
         let tools = native.map(|name| ToolSpec::new(name, "d"));
         let (options, choice) = (ModelOptions::default(), ToolChoice::Auto);
         let request = ModelRequest { messages: &[], tools: &tools, tool_choice: &choice, options: &options };
-        let names = Names::new(&request);
+        let names = ToolNames::new(&request);
         let wire: Vec<String> = native.iter().map(|name| names.to_wire(name)).collect();
         let back: Vec<String> = wire.iter().map(|name| names.to_native(name)).collect();
         assert_eq!(back, native);
@@ -210,7 +210,7 @@ mod tests {
         let tools = [ToolSpec { parameters: union, ..ToolSpec::new("t", "d") }];
         let (options, choice) = (ModelOptions::default(), ToolChoice::Auto);
         let request = ModelRequest { messages: &[], tools: &tools, tool_choice: &choice, options: &options };
-        let names = Names::new(&request).with_parameters(&request);
+        let names = ToolNames::new(&request).with_parameters(&request);
         let wanted = [("a b", "a_b"), ("größe", "gr__e")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(names.parameters("t"), wanted);
         let back = names.arguments_to_native("t", serde_json::json!({"a_b": 1}));

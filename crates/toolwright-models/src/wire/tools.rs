@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{ModelError, ModelOptions, ModelRequest, ToolSpec};
 
-use super::names::{Names, rename};
-use super::{Target, Wire, object};
+use super::names::{ToolNames, rename};
+use super::{ModelTarget, Wire, object};
 use crate::dialect::{self, Adapted, Change, Dialect, Effect};
 use crate::error;
 use crate::vendor::Vendor;
@@ -36,12 +36,12 @@ pub struct Definition {
 pub fn define(vendor: &Vendor, tools: &[ToolSpec], strict: bool) -> Vec<Definition> {
     let options = ModelOptions { strict: Some(strict), ..ModelOptions::default() };
     let request = ModelRequest { messages: &[], tools, tool_choice: &Default::default(), options: &options };
-    definitions(Target { vendor, model: "" }, &request, &names(vendor.wire, &request))
+    definitions(ModelTarget { vendor, model: "" }, &request, &names(vendor.wire, &request))
 }
 
 /// The names of a request's tools and, where the format is particular about them, of their parameters.
-pub(super) fn names(wire: Wire, request: &ModelRequest<'_>) -> Names {
-    let names = Names::new(request);
+pub(super) fn names(wire: Wire, request: &ModelRequest<'_>) -> ToolNames {
+    let names = ToolNames::new(request);
     match wire {
         Wire::AnthropicMessages | Wire::BedrockInvoke | Wire::BedrockConverse => {
             names.with_parameters(request)
@@ -51,7 +51,11 @@ pub(super) fn names(wire: Wire, request: &ModelRequest<'_>) -> Names {
 }
 
 /// The definitions of a request's tools.
-pub(super) fn definitions(target: Target<'_>, request: &ModelRequest<'_>, names: &Names) -> Vec<Definition> {
+pub(super) fn definitions(
+    target: ModelTarget<'_>,
+    request: &ModelRequest<'_>,
+    names: &ToolNames,
+) -> Vec<Definition> {
     let vendor = target.vendor;
     let wanted = request.options.strict == Some(true);
     let mut left = MOST_STRICT;

@@ -11,7 +11,7 @@ use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, 
 use super::names::hash;
 
 /// One turn of a conversation.
-pub(super) enum Turn<'a> {
+pub(super) enum WireTurn<'a> {
     System(&'a [Content]),
     User(Vec<Cow<'a, Content>>),
     Assistant(Cow<'a, AssistantMessage>),
@@ -22,22 +22,22 @@ pub(super) enum Turn<'a> {
 /// The turns of a conversation. A call that was never answered gets an error for an answer, and a result that
 /// answers nothing is told by the user: dropping either would lose something, and sending them is refused. An
 /// id that an earlier call has is replaced, for the call and its result: vendors refuse it too.
-pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
+pub(super) fn turns(messages: &[Message]) -> Vec<WireTurn<'_>> {
     let mut turns = Vec::new();
     let mut ids = Ids::default();
     let mut rest = messages.iter().peekable();
     while let Some(message) = rest.next() {
         let message = match message {
             Message::System { content } => {
-                turns.push(Turn::System(content));
+                turns.push(WireTurn::System(content));
                 continue;
             }
             Message::User { content } => {
-                turns.push(Turn::User(content.iter().map(Cow::Borrowed).collect()));
+                turns.push(WireTurn::User(content.iter().map(Cow::Borrowed).collect()));
                 continue;
             }
             Message::Tool(result) => {
-                turns.push(Turn::User(told(result)));
+                turns.push(WireTurn::User(told(result)));
                 continue;
             }
             Message::Assistant(message) => message,
@@ -57,11 +57,11 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
                 Some(result) => Cow::Owned(ToolResult { call_id: sent.id.clone(), ..result.clone() }),
             });
         }
-        turns.push(Turn::Assistant(sent));
+        turns.push(WireTurn::Assistant(sent));
         if !answers.is_empty() {
-            turns.push(Turn::Results(answers));
+            turns.push(WireTurn::Results(answers));
         }
-        turns.extend(results.into_iter().map(|result| Turn::User(told(result))));
+        turns.extend(results.into_iter().map(|result| WireTurn::User(told(result))));
     }
     turns
 }
@@ -112,7 +112,7 @@ fn told(result: &ToolResult) -> Vec<Cow<'_, Content>> {
 }
 
 /// A piece of an assistant turn, in the order in which the model made them.
-pub(super) enum Piece<'a> {
+pub(super) enum TurnPiece<'a> {
     Content {
         block: &'a Content,
         kept: KeptFields<'a>,
@@ -142,7 +142,7 @@ pub(super) fn kept_with(kept: KeptFields<'_>, mut block: Value) -> Value {
 }
 
 /// The pieces of an assistant turn. Reasoning of other vendors is left out: they cannot read it.
-pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Piece<'a>> {
+pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<TurnPiece<'a>> {
     let own = |content: &'a Content| match content {
         Content::Reasoning { text, opaque } => opaque
             .as_object()
@@ -155,7 +155,7 @@ pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Pie
             Some((opaque.get("call")?.as_str()?, opaque.get("kept")?.as_object()?))
         });
     let of_calls: HashMap<&str, &Map<String, Value>> = of_calls.collect();
-    let piece = |call: &'a ToolCall| Piece::Call { call, kept: of_calls.get(&*call.id).copied() };
+    let piece = |call: &'a ToolCall| TurnPiece::Call { call, kept: of_calls.get(&*call.id).copied() };
     let mut calls = message.tool_calls.iter().zip(message.calls_after.iter().copied()).peekable();
     let mut placed = 0;
     let mut pieces = Vec::new();
@@ -171,9 +171,9 @@ pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Pie
                 of_next = opaque.get("kept").and_then(Value::as_object);
                 of_next = of_next.filter(|_| !opaque.contains_key("call"));
             }
-            (_, Some((text, opaque))) => pieces.push(Piece::Own { text, opaque }),
+            (_, Some((text, opaque))) => pieces.push(TurnPiece::Own { text, opaque }),
             (Content::Reasoning { .. }, None) => {}
-            (block, None) => pieces.push(Piece::Content { block, kept }),
+            (block, None) => pieces.push(TurnPiece::Content { block, kept }),
         }
     }
     pieces.extend(message.tool_calls.iter().skip(placed).map(piece));

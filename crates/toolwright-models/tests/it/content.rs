@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
 use toolwright_models::wire::Delivery;
-use toolwright_models::wire::content::{Kind, Placement, reference, rule};
+use toolwright_models::wire::content::{ContentKind, Placement, reference, rule};
 
 use crate::support::{Conversation, FORMATS, matches_file, target, vendor};
 
 /// A mark that the content carries, to find it again: as text, and as the base64 of media.
 const MARK: &str = "bWFyaw==";
 
-fn result(kind: Kind) -> ToolResult {
+fn result(kind: ContentKind) -> ToolResult {
     let mut result = ToolResult {
         call_id: "c".into(),
         name: "f".into(),
@@ -23,17 +23,17 @@ fn result(kind: Kind) -> ToolResult {
         confidential: false,
     };
     match kind {
-        Kind::Text => result.content.push(Content::text(MARK)),
-        Kind::Json => result.content.push(Content::json(json!({"k": MARK}))),
-        Kind::Image => result.content.push(Content::image("image/png", b"mark")),
-        Kind::Audio => result.content.push(Content::audio("audio/wav", b"mark")),
-        Kind::Video => result.content.push(Content::video("video/mp4", b"mark")),
-        Kind::Document => result.content.push(Content::document("application/pdf", "d.pdf", b"mark")),
-        Kind::Link => result.content.push(Content::link("https://x/y", MARK)),
-        Kind::Error => {
+        ContentKind::Text => result.content.push(Content::text(MARK)),
+        ContentKind::Json => result.content.push(Content::json(json!({"k": MARK}))),
+        ContentKind::Image => result.content.push(Content::image("image/png", b"mark")),
+        ContentKind::Audio => result.content.push(Content::audio("audio/wav", b"mark")),
+        ContentKind::Video => result.content.push(Content::video("video/mp4", b"mark")),
+        ContentKind::Document => result.content.push(Content::document("application/pdf", "d.pdf", b"mark")),
+        ContentKind::Link => result.content.push(Content::link("https://x/y", MARK)),
+        ContentKind::Error => {
             result.error = Some(ErrorInfo { kind: ErrorKind::Unknown, message: MARK.into(), hint: None });
         }
-        Kind::Metadata => {
+        ContentKind::Metadata => {
             result.metadata.insert("k".into(), MARK.into());
         }
     }
@@ -68,7 +68,7 @@ fn in_text(value: &Value) -> bool {
 #[test]
 fn every_kind_goes_where_the_table_says() {
     for (name, _) in FORMATS {
-        for kind in Kind::ALL {
+        for kind in ContentKind::ALL {
             let call = ToolCall::new("c", "f", json!({}));
             let conversation = Conversation::of([
                 Message::user("x"),
@@ -109,11 +109,11 @@ fn media_follows_the_results_for_a_model_that_takes_none_inside() {
         let conversation = Conversation::of([
             Message::user("x"),
             Message::Assistant(AssistantMessage::calls([call])),
-            Message::Tool(ToolResult { content: vec![content], ..result(Kind::Text) }),
+            Message::Tool(ToolResult { content: vec![content], ..result(ContentKind::Text) }),
             Message::user("and?"),
         ]);
         let google = vendor("google");
-        let target = toolwright_models::wire::Target { vendor: google, model };
+        let target = toolwright_models::wire::ModelTarget { vendor: google, model };
         let body = google.wire.encode(target, &conversation.request(), Delivery::Whole).unwrap();
         body["contents"].as_array().unwrap()[2..].to_vec()
     };
@@ -145,14 +145,14 @@ fn media_follows_the_results_for_a_model_that_takes_none_inside() {
 fn media_of_a_failed_result_follows_all_results() {
     for name in ["anthropic", "bedrock-invoke", "bedrock"] {
         let calls = ["c", "d"].map(|id| ToolCall::new(id, "f", json!({})));
-        let mut failed = result(Kind::Image);
+        let mut failed = result(ContentKind::Image);
         failed.content.push(Content::document("application/pdf", "d.pdf", b"mark"));
-        failed.error = result(Kind::Error).error;
+        failed.error = result(ContentKind::Error).error;
         let conversation = Conversation::of([
             Message::user("x"),
             Message::Assistant(AssistantMessage::calls(calls)),
             Message::Tool(failed),
-            Message::Tool(ToolResult { call_id: "d".into(), ..result(Kind::Image) }),
+            Message::Tool(ToolResult { call_id: "d".into(), ..result(ContentKind::Image) }),
         ]);
         let body = vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
         let blocks = body["messages"][2]["content"].as_array().unwrap();
@@ -190,7 +190,7 @@ fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
         let body = wire.encode(target(vendor), &conversation.request(), Delivery::Whole).unwrap();
         body["messages"].as_array().unwrap()[1..].to_vec()
     };
-    let mut weather = result(Kind::Json);
+    let mut weather = result(ContentKind::Json);
     weather.metadata.insert("note".into(), "Weather data for Boston".into());
     let told = |metadata: &str| {
         json!([
@@ -205,9 +205,9 @@ fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
     let wanted = told(r#"{"note":"Weather data for Boston","unit":"F"}"#);
     assert_eq!(json!(encoded(facts, "openai-chat")), wanted);
     // One message without an explanation, with nothing to explain, for an error, and where parts are taken.
-    assert_eq!(encoded(result(Kind::Json), "openai-chat").len(), 1);
-    assert_eq!(encoded(result(Kind::Metadata), "openai-chat").len(), 1);
-    let mut failed = result(Kind::Error);
+    assert_eq!(encoded(result(ContentKind::Json), "openai-chat").len(), 1);
+    assert_eq!(encoded(result(ContentKind::Metadata), "openai-chat").len(), 1);
+    let mut failed = result(ContentKind::Error);
     failed.metadata.clone_from(&weather.metadata);
     failed.content.push(Content::text("partial"));
     assert_eq!(encoded(failed, "openai-chat").len(), 1);
@@ -217,7 +217,7 @@ fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
 #[test]
 fn a_note_is_told_in_its_own_words() {
     for (name, _) in FORMATS {
-        let mut explained = result(Kind::Json);
+        let mut explained = result(ContentKind::Json);
         explained.metadata.insert("note".into(), "Weather data for \"Boston\"".into());
         explained.error = Some(ErrorInfo { kind: ErrorKind::Unknown, message: "e".into(), hint: None });
         let call = ToolCall::new("c", "f", json!({}));
@@ -233,7 +233,7 @@ fn a_note_is_told_in_its_own_words() {
 fn a_result_that_holds_nothing_says_so() {
     for (name, _) in FORMATS {
         for content in [vec![], vec![Content::text("")]] {
-            let mut empty = result(Kind::Text);
+            let mut empty = result(ContentKind::Text);
             empty.content = content;
             let call = ToolCall::new("c", "f", json!({}));
             let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::Tool(empty)];

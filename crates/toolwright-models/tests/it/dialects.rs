@@ -638,7 +638,7 @@ fn vendors_that_want_to_be_told_are_told_what_to_keep() {
     let marks = |name: &str, model: &'static str, cache: Option<bool>, turns: usize| {
         let mut conversation = grown(turns);
         conversation.options.cache = cache;
-        let target = toolwright_models::wire::Target { vendor: vendor(name), model };
+        let target = toolwright_models::wire::ModelTarget { vendor: vendor(name), model };
         let body =
             vendor(name).wire.encode(target, &conversation.request(), Delivery::Whole).unwrap().to_string();
         body.matches("cache_control").count() + body.matches("cachePoint").count()

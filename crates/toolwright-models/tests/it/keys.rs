@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolwright_core::ModelErrorKind;
 use toolwright_core::time::Civil;
 use toolwright_models::aws::profile::{Keys, Profile};
-use toolwright_models::aws::source::Source;
+use toolwright_models::aws::source::CredentialSource;
 use toolwright_models::{ModelSettings, RetryPolicy, connect};
 use toolwright_testkit::server::{Reply, Request, Server};
 
@@ -104,10 +104,10 @@ fn ours(case: &Value, home: &std::path::Path) -> Value {
             json!(["given", found.access_key, found.session_token.as_ref().map(|token| token.expose())])
         }
         Keys::Fetched(source) => match *source {
-            Source::SignOn(_) => json!(["sso"]),
-            Source::Process(_) => json!(["custom-process"]),
-            Source::Role { .. } => json!(["assume-role"]),
-            Source::WebIdentity { .. } => json!(["assume-role-with-web-identity"]),
+            CredentialSource::SignOn(_) => json!(["sso"]),
+            CredentialSource::Process(_) => json!(["custom-process"]),
+            CredentialSource::Role { .. } => json!(["assume-role"]),
+            CredentialSource::WebIdentity { .. } => json!(["assume-role-with-web-identity"]),
             other => panic!("{other:?}"),
         },
         Keys::Wrong(problem) => json!(["error", problem]),

@@ -6,7 +6,7 @@ use toolwright_core::{
     AssistantMessage, Message, ModelDelta, ModelError, ModelErrorKind, ModelReply, StopReason, ToolCall,
     ToolResult,
 };
-use toolwright_models::wire::{Delivery, Target};
+use toolwright_models::wire::{Delivery, ModelTarget};
 use toolwright_net::SseEvent;
 
 use crate::support::{Conversation, FORMATS, file, stream_bytes, target, vendor};
@@ -414,7 +414,7 @@ fn calls_of_other_models_are_signed_for_gemini() {
         ("gemini-2.5-flash", false),
         ("gemma-3-27b", false),
     ] {
-        let target = Target { vendor: vendor("google"), model };
+        let target = ModelTarget { vendor: vendor("google"), model };
         let body = target.vendor.wire.encode(target, &conversation.request(), Delivery::Whole).unwrap();
         let parts = &body["contents"][1]["parts"];
         let mark = json!("skip_thought_signature_validator");

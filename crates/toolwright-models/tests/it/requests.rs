@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_core::{AssistantMessage, Message, ModelErrorKind, ToolCall, ToolChoice};
 use toolwright_models::vendor::VENDORS;
-use toolwright_models::wire::{Delivery, Target, Wire};
+use toolwright_models::wire::{Delivery, ModelTarget, Wire};
 
 use crate::support::{Conversation, FORMATS, json, matches_file, target, vendor};
 
@@ -206,7 +206,7 @@ fn converse_keeps_its_own_rules_about_tools_and_documents() {
     );
     assert_eq!(body["messages"][2]["content"][0]["toolResult"]["status"], "error");
     // Models of other vendors refuse the mark of a failure; all read the error.
-    let llama = Target { vendor: vendor("bedrock"), model: "us.meta.llama4-scout-17b-instruct-v1:0" };
+    let llama = ModelTarget { vendor: vendor("bedrock"), model: "us.meta.llama4-scout-17b-instruct-v1:0" };
     let body = Wire::BedrockConverse.encode(llama, &conversation.request(), Delivery::Whole).unwrap();
     let told = &body["messages"][2]["content"][0]["toolResult"];
     assert_eq!(told.get("status"), None);
@@ -214,7 +214,7 @@ fn converse_keeps_its_own_rules_about_tools_and_documents() {
     let film = Conversation::of([Message::User {
         content: vec![toolwright_core::Content::video("video/mp4", b"hi")],
     }]);
-    let claude = Target { vendor: vendor("bedrock"), model: "anthropic.claude-v2:1" };
+    let claude = ModelTarget { vendor: vendor("bedrock"), model: "anthropic.claude-v2:1" };
     let body = Wire::BedrockConverse.encode(claude, &film.request(), Delivery::Whole).unwrap();
     let wanted = "[video (video/mp4), about 3 bytes: cannot be shown to this model]";
     assert_eq!(body["messages"][0]["content"][0]["text"], wanted);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use toolwright_core::{Message, ModelOptions, ModelRequest, ToolChoice, ToolSpec};
 use toolwright_models::aws::event_stream::crc32;
 use toolwright_models::vendor::{Vendor, find};
-use toolwright_models::wire::Target;
+use toolwright_models::wire::ModelTarget;
 
 /// The vendor that stands for each wire format, and the folder of the format's data.
 pub(crate) const FORMATS: [(&str, &str); 6] = [
@@ -34,14 +34,14 @@ pub(crate) fn vendor(name: &str) -> &'static Vendor {
     find(name).unwrap()
 }
 
-pub(crate) fn target(name: &str) -> Target<'static> {
+pub(crate) fn target(name: &str) -> ModelTarget<'static> {
     // On Bedrock and with Gemini it depends on the model what may be sent; these take everything.
     let model = match name {
         "bedrock" => "amazon.nova-2-omni-v1:0",
         "google" => "gemini-3-pro-preview",
         _ => "m",
     };
-    Target { vendor: vendor(name), model }
+    ModelTarget { vendor: vendor(name), model }
 }
 
 /// The bytes of a stream that brings these events to that vendor's client.

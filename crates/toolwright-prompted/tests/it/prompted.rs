@@ -79,10 +79,14 @@ fn tools() -> Toolset {
     [repeat, photo, fail, page].into_iter().fold(Toolset::new(), |set, tool| set.with(tool).unwrap())
 }
 
-type Asked = Arc<Mutex<Vec<Vec<Message>>>>;
+type RequestLog = Arc<Mutex<Vec<Vec<Message>>>>;
 
-async fn go(format: PromptFormat, replies: Vec<Reply>, how: LoopOptions) -> (Vec<Message>, Asked, String) {
-    let asked = Asked::default();
+async fn go(
+    format: PromptFormat,
+    replies: Vec<Reply>,
+    how: LoopOptions,
+) -> (Vec<Message>, RequestLog, String) {
+    let asked = RequestLog::default();
     let model =
         Prompted::new(Spy { script: ScriptedModel::new(replies), asked: asked.clone() }).format(format);
     let heard = Arc::new(Mutex::new(String::new()));

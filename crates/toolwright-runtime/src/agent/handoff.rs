@@ -32,7 +32,7 @@ impl toolwright_core::Handoff for Handoff {
 }
 
 /// What an agent added to a conversation, and whether it broke.
-type Taken = (Vec<Message>, Result<(), RunError>);
+type HandoffResult = (Vec<Message>, Result<(), RunError>);
 
 impl Handoff {
     pub(super) fn tool(agent: Agent) -> ToolDef {
@@ -59,7 +59,7 @@ impl Handoff {
         run: &Run,
         messages: &[Message],
         stop: &CancelToken,
-    ) -> BoxFuture<'static, Taken> {
+    ) -> BoxFuture<'static, HandoffResult> {
         let tools = run.frame.tools.current();
         let messages = history::for_model(messages, &tools, 0..0);
         let seen = messages
@@ -76,7 +76,7 @@ impl Handoff {
         })
     }
 
-    async fn go_on(&self, run: &Run, seen: Vec<Message>, stop: &CancelToken) -> Taken {
+    async fn go_on(&self, run: &Run, seen: Vec<Message>, stop: &CancelToken) -> HandoffResult {
         let agent = &self.agent;
         let options = match agent.run_options() {
             Ok(options) => options,

@@ -73,7 +73,7 @@ impl AgentOutcome {
         self.answer.clone().unwrap_or_else(|| completion(&self.messages))
     }
 
-    /// What it has to say, for whoever asked it. Last words that are a confidential result stay confidential.
+    /// Its result for the caller. A final message that is a confidential result stays confidential.
     fn output(&self) -> ToolOutput {
         let secret = |message: &Message| matches!(message, Message::Assistant(said) if said.confidential);
         let said = self.messages.iter().rev().find(|message| matches!(message, Message::Assistant(_)));

@@ -9,7 +9,7 @@ use toolwright_core::glob_match;
 
 /// A pattern over one argument.
 #[derive(Debug)]
-pub enum Match {
+pub enum ArgumentMatch {
     /// A shell pattern over the text (or the JSON) of the value; any of several.
     Glob(Vec<String>),
     /// Exactly this value.
@@ -17,26 +17,26 @@ pub enum Match {
     /// A regular expression found somewhere in the text (or the JSON) of the value.
     Regex(Box<regex::Regex>),
     /// None of these patterns.
-    Not(Box<Match>),
+    Not(Box<ArgumentMatch>),
     /// A number above this one.
     Above(f64),
     /// A number below this one.
     Below(f64),
 }
 
-impl Match {
+impl ArgumentMatch {
     /// A pattern from its form in a file: text or a list (globs), a scalar (equals), or a map with one of
     /// `equals`, `regex`, `not`, `above`, `below`.
     pub fn new(pattern: &Value) -> Result<Self, String> {
         match pattern {
-            Value::String(text) => Ok(Match::Glob(vec![text.clone()])),
+            Value::String(text) => Ok(ArgumentMatch::Glob(vec![text.clone()])),
             Value::Array(list) => list
                 .iter()
                 .map(|item| {
                     item.as_str().map(str::to_owned).ok_or_else(|| format!("{item} is not a pattern"))
                 })
                 .collect::<Result<_, _>>()
-                .map(Match::Glob),
+                .map(ArgumentMatch::Glob),
             Value::Object(map) => {
                 let mut entries = map.iter();
                 let (Some((key, value)), None) = (entries.next(), entries.next()) else {
@@ -45,37 +45,37 @@ impl Match {
                     );
                 };
                 match (key.as_str(), value) {
-                    ("equals", value) => Ok(Match::Equals(plain(value))),
-                    ("not", value) => Ok(Match::Not(Box::new(Match::new(value)?))),
+                    ("equals", value) => Ok(ArgumentMatch::Equals(plain(value))),
+                    ("not", value) => Ok(ArgumentMatch::Not(Box::new(ArgumentMatch::new(value)?))),
                     ("regex", Value::String(text)) => regex::RegexBuilder::new(text)
                         .size_limit(1 << 20)
                         .build()
-                        .map(|regex| Match::Regex(Box::new(regex)))
+                        .map(|regex| ArgumentMatch::Regex(Box::new(regex)))
                         .map_err(|error| error.to_string()),
                     ("above", Value::Number(number)) => {
-                        Ok(Match::Above(number.as_f64().unwrap_or(f64::INFINITY)))
+                        Ok(ArgumentMatch::Above(number.as_f64().unwrap_or(f64::INFINITY)))
                     }
                     ("below", Value::Number(number)) => {
-                        Ok(Match::Below(number.as_f64().unwrap_or(f64::NEG_INFINITY)))
+                        Ok(ArgumentMatch::Below(number.as_f64().unwrap_or(f64::NEG_INFINITY)))
                     }
                     _ => Err(format!("`{key}: {value}` is not a pattern")),
                 }
             }
-            scalar => Ok(Match::Equals(plain(scalar))),
+            scalar => Ok(ArgumentMatch::Equals(plain(scalar))),
         }
     }
 
     /// True when the value fits the pattern.
     pub fn matches(&self, value: &Value) -> bool {
         match self {
-            Match::Glob(patterns) => {
+            ArgumentMatch::Glob(patterns) => {
                 texts(value).iter().any(|text| patterns.iter().any(|pattern| glob_match(pattern, text)))
             }
-            Match::Equals(wanted) => plain(value) == plain(wanted),
-            Match::Regex(regex) => texts(value).iter().any(|text| regex.is_match(text)),
-            Match::Not(inner) => !inner.matches(value),
-            Match::Above(limit) => value.as_f64().is_some_and(|number| number > *limit),
-            Match::Below(limit) => value.as_f64().is_some_and(|number| number < *limit),
+            ArgumentMatch::Equals(wanted) => plain(value) == plain(wanted),
+            ArgumentMatch::Regex(regex) => texts(value).iter().any(|text| regex.is_match(text)),
+            ArgumentMatch::Not(inner) => !inner.matches(value),
+            ArgumentMatch::Above(limit) => value.as_f64().is_some_and(|number| number > *limit),
+            ArgumentMatch::Below(limit) => value.as_f64().is_some_and(|number| number < *limit),
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_number_is_the_same_however_it_is_written() {
-        let fits = |pattern: Value, value: Value| Match::new(&pattern).unwrap().matches(&value);
+        let fits = |pattern: Value, value: Value| ArgumentMatch::new(&pattern).unwrap().matches(&value);
         assert!(fits(json!(5), json!(5.0)) && fits(json!(5.0), json!(5)));
         assert!(fits(json!("5"), json!(5.0)) && fits(json!("5.0"), json!(5.0)) && fits(json!("5"), json!(5)));
         assert!(fits(json!({"regex": "^5$"}), json!(5.0)) && !fits(json!({"not": 5}), json!(5.0)));
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_object_is_the_same_however_it_is_ordered() {
-        let fits = |pattern: Value, value: Value| Match::new(&pattern).unwrap().matches(&value);
+        let fits = |pattern: Value, value: Value| ArgumentMatch::new(&pattern).unwrap().matches(&value);
         for text in [
             r#"{"path":"/etc","a":{"y":[{"q":1,"p":2}],"x":1.0}}"#,
             r#"{"a":{"x":1.0,"y":[{"p":2,"q":1}]},"path":"/etc"}"#,

@@ -10,10 +10,10 @@
 mod approvers_tests;
 mod call_text;
 mod matching;
-mod misses;
 mod naming;
 mod policy;
 mod rule;
+mod unmatched_rules;
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::record::CallFrame;
 use crate::run::RunFrame;
 
 pub use call_text::call_text;
-pub use matching::Match;
+pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
 pub use rule::{Examples, Rule, RuleDecision};
 
@@ -46,7 +46,7 @@ pub(crate) struct Approvals {
 }
 
 /// Who decided, what, and why.
-type Verdict<'a> = (&'a str, Decision, Option<String>);
+type DecisionReport<'a> = (&'a str, Decision, Option<String>);
 
 impl Approvals {
     /// Decides about one call, and returns it as it may run. An error is for the model, unless the run is to
@@ -115,14 +115,14 @@ impl Approvals {
         }
     }
 
-    /// The word of the rules, or of those whom they leave it to; none when the rules changed the call, which
-    /// is on record.
+    /// The verdict of the policy, or of the approvers it defers to; `None` if a rule modified the call
+    /// (already recorded).
     async fn decide(
         &self,
         case: &Case<'_>,
         call: &ToolCall,
         mut ruling: Ruling,
-    ) -> Result<Option<Verdict<'_>>, ToolError> {
+    ) -> Result<Option<DecisionReport<'_>>, ToolError> {
         loop {
             ruling = case.confirmed(ruling);
             let reason = ruling.reason.clone();
@@ -158,7 +158,7 @@ impl Approvals {
         case: &Case<'_>,
         call: &ToolCall,
         ruling: &Ruling,
-    ) -> Result<Option<Verdict<'_>>, ToolError> {
+    ) -> Result<Option<DecisionReport<'_>>, ToolError> {
         let &Case { run, entry, frame, .. } = case;
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
@@ -184,16 +184,14 @@ impl Approvals {
         (waiting.tool, waiting.deadline) = (call.name.clone(), None);
         let waiting = ToolContext::new(run.host()?, waiting);
         let _active = run.shared.active.enter(&waiting, clock);
-        // A person who thinks is no working time, of the run or of the call.
+        // Waiting for a person counts neither towards the run's working time nor the call's.
         let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = guard::caught("the approver", async { approver.decide(&request).await });
             let decided = guard::unless_stopped(run, waiting.cancel_token(), deadline, deciding).await?;
-            let decision = decided.unwrap_or_else(|_| {
-                Decision::reject("whoever decides about this call could not: the approver panicked")
-            });
-            // What the policy does not offer lets no call run, whoever answers it.
+            let decision = decided.unwrap_or_else(|_| Decision::reject("the approver of this call panicked"));
+            // An answer that the policy does not offer lets no call run.
             let offered = match decision {
                 Decision::Approve => request.offers(Choice::Approve),
                 Decision::Modify { .. } => request.offers(Choice::Modify),
@@ -284,7 +282,7 @@ impl Case<'_> {
     }
 }
 
-/// Whether a tool works in a sandbox that isolates: it is no safer than the sandbox it is given.
+/// Whether a tool works in an isolating sandbox; the tool is only as safe as that sandbox.
 fn is_contained(run: &RunFrame, policy: &ToolPolicy) -> bool {
     policy.sandboxed && run.scope.sandboxes.values().all(|sandbox| sandbox.isolates())
 }

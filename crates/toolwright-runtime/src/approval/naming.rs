@@ -12,13 +12,13 @@ use super::matching::{Aliases, ordered, plain};
 /// Patterns over calls. Those with a leading `!` take calls away; only such patterns means "all but these".
 #[derive(Debug)]
 pub(super) struct Naming {
-    wanted: Vec<Pattern>,
-    unwanted: Vec<Pattern>,
+    wanted: Vec<CallPattern>,
+    unwanted: Vec<CallPattern>,
     writings: Writings,
 }
 
 #[derive(Debug)]
-enum Pattern {
+enum CallPattern {
     Name(String),
     /// The start of a whole call, as in `add(x=1`.
     Call(String),
@@ -33,18 +33,18 @@ enum Writings {
     All(&'static [Writing]),
 }
 
-impl Pattern {
+impl CallPattern {
     /// The pattern over names.
     fn tool(&self) -> &str {
         match self {
-            Pattern::Name(name) => name,
-            Pattern::Call(call) => call.split('(').next().unwrap_or(call),
+            CallPattern::Name(name) => name,
+            CallPattern::Call(call) => call.split('(').next().unwrap_or(call),
         }
     }
 
     /// A `*` may reach from the name into the arguments, as in `*rm -rf*`.
     fn is_about(&self, tool: &str) -> bool {
-        let Pattern::Call(call) = self else { return glob_match(self.tool(), tool) };
+        let CallPattern::Call(call) = self else { return glob_match(self.tool(), tool) };
         let mut stars = call.match_indices('*').filter_map(|(at, _)| call.get(..=at));
         glob_match(self.tool(), tool) || stars.any(|start| glob_match(start, tool))
     }
@@ -64,12 +64,12 @@ impl Naming {
             };
             list.push(match pattern {
                 "" => return Err("a pattern of `tools` is empty; `*` means every tool".to_owned()),
-                call if call.contains('(') => Pattern::Call(format!("{call}*")),
-                name => Pattern::Name(name.to_owned()),
+                call if call.contains('(') => CallPattern::Call(format!("{call}*")),
+                name => CallPattern::Name(name.to_owned()),
             });
         }
         if wanted.is_empty() {
-            wanted.push(Pattern::Name("*".to_owned()));
+            wanted.push(CallPattern::Name("*".to_owned()));
         }
         Ok(Naming { wanted, unwanted, writings: Writings::Any(&[Writing::Ours]) })
     }
@@ -94,7 +94,11 @@ impl Naming {
                 }
                 let name = part.chars().all(|c| c.is_alphanumeric() || "_-.:/*?[]!".contains(c));
                 let pattern = format!("{part}*");
-                wanted.push(if lets_pass && name { Pattern::Name(pattern) } else { Pattern::Call(pattern) });
+                wanted.push(if lets_pass && name {
+                    CallPattern::Name(pattern)
+                } else {
+                    CallPattern::Call(pattern)
+                });
             }
         }
         if wanted.is_empty() {
@@ -109,22 +113,23 @@ impl Naming {
 
     /// True when calls of this tool can be meant.
     pub(super) fn is_about(&self, tool: &str) -> bool {
-        let taken = |pattern: &Pattern| matches!(pattern, Pattern::Name(name) if glob_match(name, tool));
+        let taken =
+            |pattern: &CallPattern| matches!(pattern, CallPattern::Name(name) if glob_match(name, tool));
         self.wanted.iter().any(|pattern| pattern.is_about(tool)) && !self.unwanted.iter().any(taken)
     }
 
     /// The patterns that are about none of these tools.
     pub(super) fn about_none<'a>(&'a self, tools: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let patterns = self.wanted.iter().chain(&self.unwanted);
-        patterns.filter(|pattern| !tools.iter().any(|tool| pattern.is_about(tool))).map(Pattern::tool)
+        patterns.filter(|pattern| !tools.iter().any(|tool| pattern.is_about(tool))).map(CallPattern::tool)
     }
 
     pub(super) fn matches(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
         let mut ways = None;
-        let mut any = |patterns: &[Pattern]| {
+        let mut any = |patterns: &[CallPattern]| {
             patterns.iter().any(|pattern| match pattern {
-                Pattern::Name(name) => glob_match(name, &call.name),
-                Pattern::Call(start) => ways
+                CallPattern::Name(name) => glob_match(name, &call.name),
+                CallPattern::Call(start) => ways
                     .get_or_insert_with(|| self.texts(call, schema, aliases))
                     .iter()
                     .any(|texts| self.fits(start, texts)),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{Choice, Fingerprint, Misfit, Step, ToolCall, ToolPolicy, ToolSpec, read_data};
-use toolwright_yaml::Document;
+use toolwright_core::{
+    Choice, DataError, Fingerprint, PathSegment, ToolCall, ToolPolicy, ToolSpec, read_data,
+};
+use toolwright_yaml::YamlDocument;
 
 use super::in_declared_order;
 use super::matching::real_name;
@@ -44,7 +46,7 @@ impl Order {
     }
 
     /// What is wrong with a rule, with its number and the way to it.
-    fn in_rule(self, index: usize, misfit: Misfit) -> Misfit {
+    fn in_rule(self, index: usize, misfit: DataError) -> DataError {
         let misfit = misfit.about(format_args!("rule {}", index + 1)).inside(index);
         match self {
             Order::Strictest => misfit,
@@ -56,7 +58,7 @@ impl Order {
 /// The key of the rules in a file as Inspect writes it.
 const APPROVERS: &str = "approvers";
 
-/// A rule, and the only answers that whoever is asked may give.
+/// A rule, and the only answers its approver may give.
 type Offering = (Rule, Option<Arc<[Choice]>>);
 
 /// What a policy decides about one call.
@@ -69,7 +71,7 @@ pub struct Ruling {
     pub reason: Option<String>,
     /// The arguments that all matching `modify` rules set; the first of two rules for one argument wins.
     pub set: Map<String, Value>,
-    /// The only answers that are offered to whoever is asked.
+    /// The only answers that the approver is offered.
     pub(super) choices: Option<Arc<[Choice]>>,
     /// The rule after the one that decides, in an `approvers:` list.
     pub(super) next: Option<usize>,
@@ -90,7 +92,7 @@ impl Policy {
     }
 
     fn build(
-        rules: impl IntoIterator<Item = (usize, Result<Offering, Misfit>)>,
+        rules: impl IntoIterator<Item = (usize, Result<Offering, DataError>)>,
         order: Order,
     ) -> Result<Self, PolicyError> {
         let (mut compiled, mut problems, mut told) = (Vec::new(), Vec::new(), Vec::new());
@@ -100,8 +102,9 @@ impl Policy {
                 told.extend(choices.as_deref().map(serde_json::to_value).transpose().ok().flatten());
             }
             let compile = |(rule, choices)| {
-                let naming = order.naming(&rule).map_err(|problem| Misfit::new(problem).inside("tools"))?;
-                let mut rule = CompiledRule::new(rule, naming).map_err(Misfit::new)?;
+                let naming =
+                    order.naming(&rule).map_err(|problem| DataError::new(problem).inside("tools"))?;
+                let mut rule = CompiledRule::new(rule, naming).map_err(DataError::new)?;
                 (rule.index, rule.choices) = (index, choices);
                 Ok(rule)
             };
@@ -119,10 +122,10 @@ impl Policy {
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
     pub fn from_yaml(text: &str) -> Result<Self, PolicyError> {
-        let document = Document::read("policy", text)
-            .map_err(|error| PolicyError { problems: error.into_iter().map(Misfit::from).collect() })?;
+        let document = YamlDocument::read("policy", text)
+            .map_err(|error| PolicyError { problems: error.into_iter().map(DataError::from).collect() })?;
         Self::from_value(document.to_json()).map_err(|error| {
-            let with_line = |misfit: Misfit| match document.line_of(&misfit.path) {
+            let with_line = |misfit: DataError| match document.line_of(&misfit.path) {
                 Some(line) => misfit.about(format_args!("line {line}")),
                 None => misfit,
             };
@@ -132,7 +135,7 @@ impl Policy {
 
     /// A policy from data, in either form of [`from_yaml`](Self::from_yaml).
     pub fn from_value(value: Value) -> Result<Self, PolicyError> {
-        let one = |misfit: Misfit| PolicyError { problems: vec![misfit] };
+        let one = |misfit: DataError| PolicyError { problems: vec![misfit] };
         match &value {
             Value::Array(rules) => {
                 let read = |rule| Ok((read_data::<Rule>(rule)?, None));
@@ -140,20 +143,21 @@ impl Policy {
             }
             Value::Object(map) if map.contains_key(APPROVERS) => {
                 let file: ApproverFile = read_data(&value).map_err(|misfit| match misfit.path.get(1) {
-                    Some(&Step::Index(index)) => one(misfit.about(format_args!("rule {}", index + 1))),
+                    Some(&PathSegment::Index(index)) => one(misfit.about(format_args!("rule {}", index + 1))),
                     _ => one(misfit),
                 })?;
                 let rules = file.approvers.into_iter().enumerate();
-                // Whoever only passes the question on is no rule, and counts where rules are counted.
+                // An entry that only passes the question on is not a rule, but counts where rules are
+                // counted.
                 let rules = rules.filter_map(|(index, entry)| Some((index, entry.into_rule().transpose()?)));
                 Self::build(rules, Order::First)
             }
-            _ => Err(one(Misfit::new("a policy is a list of rules, or a map with `approvers`"))),
+            _ => Err(one(DataError::new("a policy is a list of rules, or a map with `approvers`"))),
         }
     }
 
     /// The way to a rule in a file, and what is wrong with it.
-    pub(super) fn in_rule(&self, rule: &CompiledRule, misfit: Misfit) -> Misfit {
+    pub(super) fn in_rule(&self, rule: &CompiledRule, misfit: DataError) -> DataError {
         self.order.in_rule(rule.index, misfit)
     }
 
@@ -297,10 +301,10 @@ struct ApproverEntry {
 }
 
 impl ApproverEntry {
-    /// The rule and what is offered to whoever is asked, or none when the entry only passes the question on.
-    fn into_rule(self) -> Result<Option<Offering>, Misfit> {
+    /// The rule and its choices; `None` when the entry only passes the question on.
+    fn into_rule(self) -> Result<Option<Offering>, DataError> {
         let choices = match self.choices.or_else(|| self.params.get("choices").cloned()) {
-            Some(_) if self.name == "auto" => return Err(Misfit::new("`choices` only go with `human`")),
+            Some(_) if self.name == "auto" => return Err(DataError::new("`choices` only go with `human`")),
             choices => choices.map(|choices| read_choices(&choices)).transpose()?,
         };
         let given = self.decision.map(Ok).or_else(|| {
@@ -314,19 +318,19 @@ impl ApproverEntry {
             ("human", _) => RuleDecision::Ask,
             (other, _) => {
                 let told = format!("there is no approver `{other}`; there are `auto` and `human`");
-                return Err(Misfit::new(told).inside("name"));
+                return Err(DataError::new(told).inside("name"));
             }
         };
         if self.name == "auto" && decision == RuleDecision::Ask {
             return Ok(None);
         }
-        let wrong = |told: &str| Misfit::new(told).inside("tools");
+        let wrong = |told: &str| DataError::new(told).inside("tools");
         let texts = match self.tools {
             Value::String(text) => vec![text],
             Value::Array(list) => list
                 .into_iter()
                 .map(|item| serde_json::from_value(item).map_err(|_| wrong("`tools` holds more than texts")))
-                .collect::<Result<Vec<String>, Misfit>>()?,
+                .collect::<Result<Vec<String>, DataError>>()?,
             _ => return Err(wrong("`tools` is text or a list of texts")),
         };
         Ok(Some((Rule { decision, ..Rule::about(texts) }, choices)))
@@ -335,12 +339,12 @@ impl ApproverEntry {
 
 /// The `choices` of a human approver. Where nobody can edit arguments `modify` is not offered, so it never
 /// stands alone.
-fn read_choices(choices: &Value) -> Result<Arc<[Choice]>, Misfit> {
+fn read_choices(choices: &Value) -> Result<Arc<[Choice]>, DataError> {
     let choices: Vec<Choice> =
         read_data(choices).map_err(|misfit| misfit.about("`choices`").inside("choices"))?;
     if choices.iter().all(|choice| *choice == Choice::Modify) {
         let told = "`choices` needs at least one of `approve`, `reject`, `terminate` and `escalate`";
-        return Err(Misfit::new(told).inside("choices"));
+        return Err(DataError::new(told).inside("choices"));
     }
     Ok(choices.into())
 }
@@ -348,19 +352,19 @@ fn read_choices(choices: &Value) -> Result<Arc<[Choice]>, Misfit> {
 /// Why a policy cannot be used: every problem, with the number of its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
-    problems: Vec<Misfit>,
+    problems: Vec<DataError>,
 }
 
 impl PolicyError {
     /// The problems, each with the way to its rule and, when the policy was text, its line.
-    pub fn problems(&self) -> &[Misfit] {
+    pub fn problems(&self) -> &[DataError] {
         &self.problems
     }
 }
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let problems: Vec<String> = self.problems.iter().map(Misfit::to_string).collect();
+        let problems: Vec<String> = self.problems.iter().map(DataError::to_string).collect();
         write!(f, "the policy is wrong: {}", problems.join("; "))
     }
 }
@@ -510,7 +514,7 @@ mod tests {
     fn what_is_wrong_with_a_rule_is_told_with_its_line_and_what_was_meant() {
         let check = |text: &str, told: &str| {
             let error = Policy::from_yaml(text).unwrap_err();
-            assert_eq!(error.problems().iter().map(Misfit::to_string).collect::<Vec<_>>(), [told]);
+            assert_eq!(error.problems().iter().map(DataError::to_string).collect::<Vec<_>>(), [told]);
         };
         let fine = "- tools: a\n  decision: ask\n";
         check(

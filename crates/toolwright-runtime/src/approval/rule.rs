@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{Choice, ToolCall, ToolPolicy, ToolSpec};
 
 use super::call_text::call_text;
-use super::matching::{Aliases, Match, meant};
+use super::matching::{Aliases, ArgumentMatch, meant};
 use super::naming::{Naming, split};
 
 /// What a rule decides, from mildest to strictest.
@@ -143,11 +143,11 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     pub(super) naming: Naming,
-    when: Vec<(String, Match)>,
+    when: Vec<(String, ArgumentMatch)>,
     pub(super) rule: Rule,
     /// Where it stands in its file, counting from 0.
     pub(super) index: usize,
-    /// The only answers that whoever is asked may give, where the policy names them.
+    /// The only answers an approver may give, if the policy names them.
     pub(super) choices: Option<Arc<[Choice]>>,
 }
 
@@ -167,7 +167,7 @@ impl CompiledRule {
             return Err("`set` only goes with `decision: modify`".to_owned());
         }
         let when = rule.when.iter().map(|(name, pattern)| {
-            let pattern = Match::new(pattern).map_err(|problem| format!("`when`: {problem}"))?;
+            let pattern = ArgumentMatch::new(pattern).map_err(|problem| format!("`when`: {problem}"))?;
             Ok((name.clone(), pattern))
         });
         let when = when.collect::<Result<_, String>>()?;
@@ -194,7 +194,7 @@ impl CompiledRule {
     fn matches_call(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
         // Where a name may mean two arguments, a rule that lets a call pass must be right about both.
         let lets_pass = self.rule.lets_pass();
-        let fits = |(name, pattern): &(String, Match)| {
+        let fits = |(name, pattern): &(String, ArgumentMatch)| {
             let values = meant(&call.arguments, schema, aliases, name);
             match lets_pass {
                 true => !values.is_empty() && values.iter().all(|value| pattern.matches(value)),

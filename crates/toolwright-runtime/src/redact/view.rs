@@ -6,12 +6,12 @@ use std::ops::Range;
 /// A text made of another, and where its parts come from.
 pub(super) struct View {
     pub(super) text: String,
-    parts: Vec<Part>,
+    parts: Vec<ViewPart>,
 }
 
 /// A part of a view: text that was copied, or one character in place of an escape. Small, because there may
 /// be many.
-struct Part {
+struct ViewPart {
     /// Where it begins here.
     here: u32,
     /// Where what it stands for begins and ends in the original.
@@ -23,7 +23,7 @@ struct Part {
 const SHORTEST_LINE: usize = 8;
 
 /// What stands at a place of the original: so many bytes, read as this text.
-type Read = (usize, Option<char>);
+type ReadSpan = (usize, Option<char>);
 
 impl View {
     /// The text with percent signs undone, as in addresses and forms; `None` when there are none.
@@ -81,7 +81,7 @@ impl View {
     }
 
     /// A view in which what `read` makes of the places with one of `marks` stands for them.
-    fn build(text: &str, marks: &[char], mut read: impl FnMut(&str) -> Option<Read>) -> Option<View> {
+    fn build(text: &str, marks: &[char], mut read: impl FnMut(&str) -> Option<ReadSpan>) -> Option<View> {
         if u32::try_from(text.len()).is_err() {
             return None;
         }
@@ -115,7 +115,7 @@ impl View {
         // Every place fits: `build` has seen to it, and a view is never longer than its original.
         let small = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
         let (here, there) = (small(self.text.len()), (small(there.start), small(there.end)));
-        self.parts.push(Part { here, there, copied });
+        self.parts.push(ViewPart { here, there, copied });
     }
 
     /// The range in the original of a range here.
@@ -125,7 +125,7 @@ impl View {
             let after = self.parts.partition_point(|part| part.here as usize <= place);
             after.checked_sub(1).and_then(|part| self.parts.get(part))
         };
-        let place = |part: &Part, place: usize| part.there.0 as usize + (place - part.here as usize);
+        let place = |part: &ViewPart, place: usize| part.there.0 as usize + (place - part.here as usize);
         let start = part(found.start).map_or(found.start, |part| match part.copied {
             true => place(part, found.start),
             false => part.there.0 as usize,

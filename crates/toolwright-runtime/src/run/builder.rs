@@ -201,7 +201,7 @@ impl RunBuilder {
         self
     }
 
-    /// Says in the record what the run is about, for whoever looks through runs.
+    /// Sets the description of the run that lists of runs show.
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());

@@ -1,13 +1,14 @@
 //! What a run consists of: a frame of its own, and the part it shares with the runs of agents inside it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
     CallInfo, CancelToken, ErrorKind, Message, ProgressListener, Requester, RunScope, ToolContext, ToolError,
     ToolSource, Toolset,
 };
+use toolwright_util::lock;
 
 use super::tools::RunTools;
 use super::{Run, RunEnd};
@@ -93,7 +94,7 @@ pub(crate) enum AgentRole<'a> {
 }
 
 /// Lets tools of this crate find the run they work in.
-pub(super) struct Handle(pub(super) Weak<RunFrame>);
+pub(super) struct RunHandle(pub(super) Weak<RunFrame>);
 
 impl RunFrame {
     /// The frame of a run of its own.
@@ -108,7 +109,7 @@ impl RunFrame {
         Arc::new_cyclic(|me: &Weak<RunFrame>| RunFrame {
             me: me.clone(),
             shared: Arc::new(shared),
-            scope: scope.with_state(Handle(me.clone())),
+            scope: scope.with_state(RunHandle(me.clone())),
             tools,
             by_person,
             limits,
@@ -143,7 +144,7 @@ impl RunFrame {
         Arc::new_cyclic(|me: &Weak<RunFrame>| RunFrame {
             me: me.clone(),
             shared: around.shared.clone(),
-            scope: around.scope.clone().with_state(Handle(me.clone())),
+            scope: around.scope.clone().with_state(RunHandle(me.clone())),
             tools: RunTools::new(tools, sources),
             by_person: false,
             limits: around.limits.nested(limits),
@@ -207,7 +208,7 @@ impl RunFrame {
         if let (RunEnd::Terminated { .. }, Some(outer)) = (&end, &self.outer) {
             outer.run.end(end.clone());
         }
-        let mut slot = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.end);
         slot.get_or_insert(end).clone()
     }
 
@@ -222,13 +223,13 @@ impl RunFrame {
         written
     }
 
-    /// Ends the run at a limit, with the error for whoever ran into it.
+    /// Ends the run at a limit; returns the error for the call that reached it.
     pub(crate) fn refuse(&self, limit: LimitReached) -> ToolError {
         self.limit_reached(limit.clone()).err().unwrap_or_else(|| limit.into())
     }
 
     pub(crate) fn ended(&self) -> Option<RunEnd> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.end).clone()
     }
 
     /// Records a message.
@@ -250,7 +251,7 @@ impl RunFrame {
 impl Run {
     /// The run that makes the call of `context`, for tools that work with a run of their own inside it.
     pub(crate) fn of(context: &ToolContext) -> Result<Run, ToolError> {
-        let handle = context.state::<Handle>().map_err(|_| {
+        let handle = context.state::<RunHandle>().map_err(|_| {
             ToolError::fatal("the call belongs to no run, so no agent can work in it")
                 .hint("make the call through a `Run`; a context from `ToolContext::detached` has none")
         })?;

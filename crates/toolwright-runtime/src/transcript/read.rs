@@ -20,7 +20,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Reads the transcript at `path`. A torn last line, as a killed process may leave it, is no error; a
+    /// Reads the transcript at `path`. A torn last line, as a killed process may leave it, is not an error; a
     /// broken line anywhere else is.
     pub fn load(path: &Path) -> Result<Self, TranscriptError> {
         let file = File::open(path).map_err(|error| TranscriptError::io(path, error))?;

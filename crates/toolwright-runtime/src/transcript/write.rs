@@ -3,11 +3,12 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use toolwright_core::schema::{depth, flatten};
 use toolwright_core::{ErrorInfo, ErrorKind, ToolError};
+use toolwright_util::lock;
 
 use super::read::{Contents, TranscriptError};
 use crate::events::{Event, EventKind, EventSink};
@@ -64,8 +65,8 @@ impl Out {
 
 impl TranscriptWriter {
     /// Opens, or makes, the transcript at `path`. A torn last line is cut off, and calls that were under way
-    /// are closed as interrupted. A file that somebody else is writing is refused, and so is one that is no
-    /// transcript: it stays as it is.
+    /// are closed as interrupted. A file that another process is writing is refused, and so is a file that is
+    /// not a transcript; both stay as they are.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, TranscriptError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -155,7 +156,7 @@ impl EventSink for TranscriptWriter {
         let unwritable =
             |error: std::io::Error| ToolError::fatal("the transcript cannot be written").with_source(error);
         let line = self.line(event).map_err(|error| unwritable(error.into()))?;
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&self.out);
         out.append(&line).map_err(unwritable)?;
         if self.durability == Durability::Machine && matches!(event.kind, EventKind::CallFinished { .. }) {
             out.file.sync_data().map_err(unwritable)?;

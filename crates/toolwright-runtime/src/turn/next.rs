@@ -54,7 +54,7 @@ pub(super) enum Next {
 pub(super) enum AskRequest {
     /// To take a turn.
     Turn,
-    /// The same again: this is no further turn.
+    /// The same request again; it does not count as a turn.
     Again,
     /// To take a turn, and to repeat a call that could not be read.
     Repair,
@@ -175,7 +175,7 @@ mod tests {
             ),
             ("a result can be the answer", vec![LoopEvent::Called { over: true }], vec![Next::Stop]),
             (
-                "a shorter conversation is no further turn",
+                "a shorter conversation does not count as a turn",
                 vec![LoopEvent::Shortened, said(EndTurn)],
                 vec![Next::Ask(AskRequest::Again), Next::Stop],
             ),

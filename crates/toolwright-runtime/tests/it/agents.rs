@@ -269,7 +269,7 @@ async fn an_agent_that_submits_stops_where_going_on_is_of_no_use() {
 }
 
 #[tokio::test]
-async fn whoever_goes_on_with_a_conversation_knows_what_was_found_out_in_it() {
+async fn a_continued_conversation_contains_the_earlier_results() {
     let found = |name: &str, what: &'static str| plain(name, move |_| async move { Ok(what.to_owned()) });
     let secret = |output| async move { Ok::<_, ToolError>(ToolOutput { confidential: true, ..output }) };
     let secret = ToolDef::dynamic(ToolSpec::new("secret", "Knows."), move |_, _| {

@@ -93,7 +93,7 @@ async fn a_fatal_error_cancels_siblings_skips_the_rest_and_closes_everything() {
     assert!(matches!(run.ended(), Some(RunEnd::Failed { .. })));
 }
 
-/// Otherwise whoever goes on from the conversation would have it done twice.
+/// Otherwise continuing the conversation would run it twice.
 #[tokio::test]
 async fn what_was_done_is_in_the_conversation_even_when_the_rest_is_not() {
     let boom = plain("boom", |_| async { Err(ToolError::fatal("boom")) });

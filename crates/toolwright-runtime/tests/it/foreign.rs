@@ -126,7 +126,7 @@ async fn a_panic_in_a_model_or_in_whoever_hears_it_is_an_error_of_the_model() {
     for at_once in [true, false] {
         let run = Run::builder(tools([add()])).build().unwrap();
         let error = told(run.generate_loop(&Broken { at_once }, question(), &LoopOptions::default()).await);
-        assert_eq!(error, "the model `test/broken`, or whoever hears its answer, panicked: no brain");
+        assert_eq!(error, "the model `test/broken`, or a listener to its answer, panicked: no brain");
         let agent = Agent::new("thinker", "Thinks.").model(Arc::new(Broken { at_once }));
         let run = Run::builder(tools([agent.as_tool()])).build().unwrap();
         let error = run.call(call("thinker", json!({"input": "x"}))).await.unwrap().error.unwrap();

@@ -63,7 +63,7 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Turns));
     assert_eq!(run.spent().turns, 3);
 
-    // One that never says anything does not go on for ever.
+    // A model that never says anything does not loop indefinitely.
     let run = Run::builder(tools([add()])).build().unwrap();
     let silent = Reply { stop: Some(StopReason::Paused), text: String::new(), ..paused() };
     let model = ScriptedModel::repeating([silent]);
@@ -227,7 +227,7 @@ async fn only_what_was_offered_is_called() {
             assert_eq!(run.spent().tool_calls, made);
         }
     }
-    // What cannot be had counts as asked for, so that a model that insists comes to an end.
+    // An unknown tool counts as a call, so that a model that insists reaches the limit.
     let limits = RunLimits { repeats: Some(2), ..RunLimits::default() };
     let run = Run::builder(set).limits(limits).build().unwrap();
     let model = ScriptedModel::repeating([both()]);
@@ -401,7 +401,7 @@ async fn a_run_through_a_failed_request_is_recorded_heard_and_played_again() {
     let ((first, heard), (second, again)) = (run(), run());
     let outcome = first.generate_loop(&recorder, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.completion().as_str(), heard.lock().unwrap().as_str()), ("done", "done"));
-    // A request that was too long is no turn: nothing was answered.
+    // A request that was too long does not count as a turn: nothing was answered.
     assert_eq!(first.spent().turns, 4);
     let file = tempfile::NamedTempFile::new().unwrap();
     recorder.save(file.path()).unwrap();
@@ -511,7 +511,7 @@ async fn agents_that_worked_at_the_same_time_are_played_again_in_any_order() {
     }
 }
 
-/// Thinks for ever.
+/// Never answers.
 struct Thinker;
 
 impl toolwright_core::Model for Thinker {

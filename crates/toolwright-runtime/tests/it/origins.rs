@@ -13,10 +13,10 @@ use toolwright_runtime::{Agent, Policy, Run};
 
 use crate::support::{plain, tools};
 
-/// What an approver was told of a call: its id, its depth, and who asks for it.
-type Seen = (String, u32, Option<&'static str>);
+/// A call as an approver saw it: its id, its depth and its requester.
+type SeenCall = (String, u32, Option<&'static str>);
 
-struct Notes(Arc<Mutex<Vec<Seen>>>);
+struct Notes(Arc<Mutex<Vec<SeenCall>>>);
 
 impl Approver for Notes {
     fn name(&self) -> &str {

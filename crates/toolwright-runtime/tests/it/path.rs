@@ -379,7 +379,7 @@ async fn sources_are_asked_each_time() {
 }
 
 #[tokio::test]
-async fn whoever_asks_which_tools_there_are_hears_of_those_of_sources() {
+async fn listings_include_the_tools_of_sources() {
     let listing = plain("listing", |context: ToolContext| async move {
         Ok(context.tools().await?.iter().map(|spec| spec.name.to_string()).collect::<Vec<_>>().join(" "))
     });

@@ -459,11 +459,7 @@ async fn a_tool_that_asks_for_confirmation_is_asked_about_even_when_a_policy_app
     );
     let without = Run::builder(tools([careful.clone()])).build().unwrap();
     let refused = without.call(call("add", arguments.clone())).await.unwrap();
-    assert_eq!(
-        refused.error.unwrap().kind,
-        ErrorKind::Approval,
-        "no rules are no leave to go without a word"
-    );
+    assert_eq!(refused.error.unwrap().kind, ErrorKind::Approval, "an empty policy still asks");
     let person = Person::who_says(Decision::Approve);
     let asked = Run::builder(tools([careful])).policy(policy()).approver(person.clone()).build().unwrap();
     assert_eq!(asked.call(call("add", arguments)).await.unwrap().to_text(), "3");
@@ -528,7 +524,7 @@ async fn the_time_of_a_decision_is_not_the_call_s() {
     assert!(took.is_some_and(|took| took >= second && took < 2 * second), "{took:?}");
 }
 
-/// Questions about calls inside a call, two of them at the same time, are no work of the call around them.
+/// Approval of nested calls, two at the same time, does not count as work of the outer call.
 #[tokio::test(start_paused = true)]
 async fn the_time_of_decisions_is_not_that_of_the_calls_around() {
     let (ears, second) = (Ears::default(), std::time::Duration::from_secs(1));
@@ -561,7 +557,7 @@ async fn read_both(
     source: WorkspacePath,
     /// Where more of it is.
     more: Option<Vec<WorkspacePath>>,
-    /// What to look for, which is no path.
+    /// The text to search for; not a path.
     needle: String,
 ) -> String {
     let more: Vec<&str> = more.iter().flatten().map(WorkspacePath::as_str).collect();

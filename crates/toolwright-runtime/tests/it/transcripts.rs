@@ -57,15 +57,15 @@ async fn a_torn_tail_is_mended_and_open_calls_are_closed_on_reopening() {
         let run =
             Run::builder(tools([add()])).transcript(&path, [], Durability::Process).unwrap().build().unwrap();
         drop(run);
-        let mended = Transcript::load(&path).unwrap();
-        assert!(!mended.torn && mended.open_calls().is_empty());
-        let interrupted = mended
+        let repaired = Transcript::load(&path).unwrap();
+        assert!(!repaired.torn && repaired.open_calls().is_empty());
+        let interrupted = repaired
             .events
             .iter()
             .filter(|event| matches!(event.kind, EventKind::CallFinished { interrupted: true, .. }))
             .count();
         assert_eq!(interrupted, usize::from(complete == 2), "cut at {cut}");
-        for (index, event) in mended.events.iter().enumerate() {
+        for (index, event) in repaired.events.iter().enumerate() {
             assert_eq!(event.seq, index as u64);
         }
     }

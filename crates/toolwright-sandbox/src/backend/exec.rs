@@ -15,11 +15,11 @@ use toolwright_core::{
     ErrorKind, ExecResult, MAX_EXEC_OUTPUT, OutputSink, OutputStream, ToolError, ToolOutput,
 };
 
-use super::flood::{self, Lent};
+use super::drain::{self, SharedCapture};
 use crate::capture::{CHUNK, Capture, Captured};
 use crate::files;
-use crate::launcher::client::{Line, Session, nothing, unavailable};
-use crate::launcher::wire::{Command, Event, Job, Stage, Work};
+use crate::launcher::client::{JobConnection, LauncherSession, nothing, unavailable};
+use crate::launcher::wire::{Job, JobCommand, JobEvent, Stage, Work};
 use crate::sys;
 
 /// How long the end of a killed tree is waited for.
@@ -37,7 +37,7 @@ pub(crate) enum Finish {
 }
 
 /// The streams between us and a job.
-struct Streams {
+struct JobStreams {
     stdin: Option<pipe::Sender>,
     stdout: pipe::Receiver,
     /// Standard output is wide enough for a flood.
@@ -45,7 +45,7 @@ struct Streams {
     stderr: pipe::Receiver,
 }
 
-fn streams(piped_input: bool) -> std::io::Result<(Streams, [OwnedFd; 3])> {
+fn streams(piped_input: bool) -> std::io::Result<(JobStreams, [OwnedFd; 3])> {
     let mut stdin = None;
     let theirs_in = if piped_input {
         let (read, write) = sys::pipe()?;
@@ -56,8 +56,8 @@ fn streams(piped_input: bool) -> std::io::Result<(Streams, [OwnedFd; 3])> {
     };
     let (stdout, theirs_out) = sys::pipe()?;
     let (stderr, theirs_err) = sys::pipe()?;
-    let wide = sys::widen_pipe(std::os::fd::AsFd::as_fd(&stdout), flood::WIDE);
-    let ours = Streams {
+    let wide = sys::widen_pipe(std::os::fd::AsFd::as_fd(&stdout), drain::WIDE);
+    let ours = JobStreams {
         stdin,
         wide,
         stdout: pipe::Receiver::from_owned_fd(stdout)?,
@@ -73,7 +73,7 @@ pub(crate) trait Sink {
     /// So many bytes were put there.
     fn filled(&mut self, count: usize);
     /// Where a drain thread may put further output, once it no longer has to be reported.
-    fn lend(&mut self) -> Option<Weak<Lent>> {
+    fn lend(&mut self) -> Option<Weak<SharedCapture>> {
         None
     }
     /// The thread is done.
@@ -105,7 +105,7 @@ impl<F: FnMut(&[u8])> Sink for Each<F> {
 /// Captures stdout, and reports it to a sink up to the limit.
 struct CapturedStdout<'a> {
     capture: Capture,
-    lent: Option<Arc<Lent>>,
+    lent: Option<Arc<SharedCapture>>,
     sink: Option<&'a dyn OutputSink>,
 }
 
@@ -118,7 +118,7 @@ impl<S: Sink> Sink for &mut S {
         (**self).filled(count);
     }
 
-    fn lend(&mut self) -> Option<Weak<Lent>> {
+    fn lend(&mut self) -> Option<Weak<SharedCapture>> {
         (**self).lend()
     }
 
@@ -139,11 +139,11 @@ impl Sink for CapturedStdout<'_> {
         }
     }
 
-    fn lend(&mut self) -> Option<Weak<Lent>> {
+    fn lend(&mut self) -> Option<Weak<SharedCapture>> {
         if !self.capture.is_over() {
             return None;
         }
-        let lent = Lent::new(std::mem::take(&mut self.capture));
+        let lent = SharedCapture::new(std::mem::take(&mut self.capture));
         let weak = Arc::downgrade(&lent);
         self.lent = Some(lent);
         Some(weak)
@@ -158,7 +158,7 @@ impl Sink for CapturedStdout<'_> {
 
 /// Runs a job. The sinks receive every piece of output.
 pub(crate) async fn run(
-    session: &Session,
+    session: &LauncherSession,
     job: &Job,
     input: Option<&[u8]>,
     deadline: Option<Instant>,
@@ -168,7 +168,7 @@ pub(crate) async fn run(
     let (ours, theirs) =
         streams(input.is_some()).map_err(|error| unavailable("could not make pipes").with_source(error))?;
     let mut line = session.submit(job, theirs).await?;
-    let Streams { stdin, stdout, wide, stderr } = ours;
+    let JobStreams { stdin, stdout, wide, stderr } = ours;
     let pump = async {
         let (out, err) = (drain(stdout, wide, &mut out), drain(stderr, false, &mut err));
         tokio::join!(feed(stdin, input.unwrap_or_default()), out, err)
@@ -199,7 +199,7 @@ pub(crate) async fn run(
     let finish = match finish {
         Some(finish) => finish,
         None => {
-            let _ = line.order(Command::Kill).await;
+            let _ = line.order(JobCommand::Kill).await;
             let gone = async {
                 let end = wait_for_end(&mut line);
                 tokio::pin!(end);
@@ -221,12 +221,12 @@ pub(crate) async fn run(
     Ok(finish)
 }
 
-async fn wait_for_end(line: &mut Line) -> Result<Finish, ToolError> {
+async fn wait_for_end(line: &mut JobConnection) -> Result<Finish, ToolError> {
     loop {
         match line.event().await? {
-            Event::Started => {}
-            Event::Failed(stage, code) => return Ok(Finish::Failed(stage, code)),
-            Event::Ended(code) => return Ok(Finish::Ended(code)),
+            JobEvent::Started => {}
+            JobEvent::Failed(stage, code) => return Ok(Finish::Failed(stage, code)),
+            JobEvent::Ended(code) => return Ok(Finish::Ended(code)),
         }
     }
 }
@@ -247,10 +247,10 @@ async fn drain(mut from: pipe::Receiver, wide: bool, sink: &mut impl Sink) {
         sink.filled(count);
         since += count;
         // A stream that is beyond the limit and fast is drained elsewhere until it falls silent.
-        if wide && since >= flood::WIDE {
+        if wide && since >= drain::WIDE {
             since = 0;
             if let Some(lent) = sink.lend() {
-                let rest = flood::drain(from, lent).await;
+                let rest = drain::drain(from, lent).await;
                 sink.take_back();
                 match rest {
                     Some(rest) => from = rest,
@@ -264,7 +264,7 @@ async fn drain(mut from: pipe::Receiver, wide: bool, sink: &mut impl Sink) {
 /// Runs a command and turns the outcome into a result or one of the expected errors. `skip` tells how much of
 /// a piece of standard error is not the command's own.
 pub(crate) async fn command(
-    session: &Session,
+    session: &LauncherSession,
     job: &Job,
     input: Option<&[u8]>,
     timeout: Option<Duration>,

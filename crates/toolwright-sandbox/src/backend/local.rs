@@ -12,7 +12,7 @@ use toolwright_core::{
 
 use super::shared::{self, LauncherHandle};
 use crate::launcher::client::unavailable;
-use crate::launcher::wire::{Mode, Setup};
+use crate::launcher::wire::{LaunchMode, Setup};
 use crate::policy::SandboxPolicy;
 
 /// Runs commands as the caller, in a folder, with a rebuilt environment and a bounded life.
@@ -34,7 +34,7 @@ impl LocalSandbox {
             None => shared::private_folder()?,
         };
         let setup = Setup {
-            mode: Mode::Local,
+            mode: LaunchMode::Local,
             // Where nothing is isolated nothing can be protected.
             policy: SandboxPolicy { protect: Vec::new(), ..policy.clone() },
             workspace: Some(workspace.clone()),

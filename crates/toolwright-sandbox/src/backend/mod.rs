@@ -1,8 +1,8 @@
 //! The places a command can run in, one file each. They share one path for starting, watching and stopping.
 
+mod drain;
 pub(crate) mod engine;
 pub(crate) mod exec;
-mod flood;
 mod keyboard;
 pub(crate) mod local;
 pub(crate) mod process;

@@ -11,7 +11,7 @@ use toolwright_core::{
 use super::shared::{self, LauncherHandle};
 use super::spare;
 use crate::launcher::client::unavailable;
-use crate::launcher::wire::{Mode, Setup};
+use crate::launcher::wire::{LaunchMode, Setup};
 use crate::layer::home::{self, AtHome};
 use crate::layer::identity;
 use crate::layer::view::PRIVATE_WORKSPACE;
@@ -71,7 +71,7 @@ impl ProcessSandbox {
             None => (None, PRIVATE_WORKSPACE.into()),
         };
         let setup = Setup {
-            mode: Mode::Isolated,
+            mode: LaunchMode::Isolated,
             policy: policy.clone(),
             workspace,
             later,

@@ -13,7 +13,7 @@ use toolwright_core::{
 use super::exec::{self, Each, Finish, Sink};
 use super::spawn;
 use crate::env;
-use crate::launcher::client::{Session, unavailable};
+use crate::launcher::client::{LauncherSession, unavailable};
 use crate::launcher::wire::{Job, Setup, Work};
 use crate::policy::SandboxPolicy;
 
@@ -23,7 +23,7 @@ pub(crate) const FILE_PATIENCE: Duration = Duration::from_secs(120);
 /// A running launcher, with the paths and names that commands see inside.
 #[derive(Debug, Clone)]
 pub(crate) struct LauncherHandle {
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<LauncherSession>,
     pub(crate) policy: SandboxPolicy,
     /// Where commands and relative paths begin, as commands see it: the workspace, or the folder that was
     /// named instead.
@@ -35,9 +35,9 @@ pub(crate) struct LauncherHandle {
 
 impl LauncherHandle {
     /// Starts the launcher off the async threads.
-    pub(crate) async fn start(setup: Setup) -> Result<Session, ToolError> {
+    pub(crate) async fn start(setup: Setup) -> Result<LauncherSession, ToolError> {
         let start = move || {
-            let started = Session::start(&setup);
+            let started = LauncherSession::start(&setup);
             if let (Err(_), None, Some(private)) = (&started, &setup.policy.workspace, &setup.workspace) {
                 // A launcher that never ran cannot have removed it.
                 let _ = std::fs::remove_dir(private);
@@ -210,7 +210,7 @@ pub(crate) fn private_folder() -> Result<PathBuf, ToolError> {
 }
 
 /// The names of layers, as results carry them.
-pub(crate) fn layer_names(session: &Session) -> Vec<String> {
+pub(crate) fn layer_names(session: &LauncherSession) -> Vec<String> {
     session.layers.iter().map(|layer| layer.as_str().to_owned()).collect()
 }
 

@@ -4,11 +4,12 @@
 //! Only policies that name nothing of the host's own folders are prepared for: such a sandbox is the same
 //! whenever it was made. One is kept, for some seconds; it has never run anything.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 use toolwright_core::ToolError;
+use toolwright_util::lock;
 
 use super::process::ProcessSandbox;
 use crate::policy::{Network, SandboxPolicy};
@@ -38,7 +39,7 @@ struct Ready {
 static SHELF: Mutex<Option<Shelf>> = Mutex::new(None);
 
 fn with<T>(work: impl FnOnce(&mut Shelf) -> T) -> T {
-    work(SHELF.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+    work(lock(&SHELF).get_or_insert_default())
 }
 
 /// Whether it makes no difference when a sandbox of this policy was made.

@@ -15,8 +15,8 @@ use toolwright_core::{BoxFuture, ProcessHandle, SandboxProcess, TerminalSize, To
 
 use super::exec::failure;
 use super::keyboard::Keyboard;
-use crate::launcher::client::{Session, nothing, unavailable};
-use crate::launcher::wire::{Command, Event, Job};
+use crate::launcher::client::{LauncherSession, nothing, unavailable};
+use crate::launcher::wire::{Job, JobCommand, JobEvent};
 use crate::sys;
 
 /// Where the terminal of a process is.
@@ -29,7 +29,7 @@ pub(crate) enum At {
 
 /// Starts a job and hands its streams out.
 pub(crate) async fn start(
-    session: Arc<Session>,
+    session: Arc<LauncherSession>,
     job: Job,
     layers: Vec<String>,
     at: At,
@@ -46,9 +46,9 @@ pub(crate) async fn start(
     };
     let mut line = session.submit(&job, theirs).await?;
     let master = match line.event_with_fd().await? {
-        (Event::Started, master) => master,
-        (Event::Failed(stage, errno), _) => return Err(failure(&job, stage, errno)),
-        (Event::Ended(_), _) => return Err(unavailable("the process ended before it started")),
+        (JobEvent::Started, master) => master,
+        (JobEvent::Failed(stage, errno), _) => return Err(failure(&job, stage, errno)),
+        (JobEvent::Ended(_), _) => return Err(unavailable("the process ended before it started")),
     };
     let (reports, orders) = line.into_stream().into_split();
     let (tell, status) = watch::channel(None);
@@ -78,46 +78,47 @@ pub(crate) async fn start(
         }
         (None, None) => return Err(unavailable("the terminal did not arrive")),
     };
-    let handle = Handle { orders: Mutex::new(orders), status, terminal, layers, listener, _session: session };
+    let handle =
+        SpawnedProcess { orders: Mutex::new(orders), status, terminal, layers, listener, _session: session };
     Ok(SandboxProcess { stdin, stdout, stderr, handle: Box::new(handle) })
 }
 
 /// How a process ended: its code, or that the sandbox was lost.
-type Status = Option<Result<i32, ()>>;
+type ExitReport = Option<Result<i32, ()>>;
 
-async fn listen(mut reports: OwnedReadHalf, tell: watch::Sender<Status>) {
-    let mut bytes = [0; Event::SIZE];
+async fn listen(mut reports: OwnedReadHalf, tell: watch::Sender<ExitReport>) {
+    let mut bytes = [0; JobEvent::SIZE];
     let status = loop {
         if reports.read_exact(&mut bytes).await.is_err() {
             break Err(());
         }
-        match Event::decode(bytes) {
-            Some(Event::Started) => {}
-            Some(Event::Ended(code)) => break Ok(code),
-            Some(Event::Failed(..)) | None => break Err(()),
+        match JobEvent::decode(bytes) {
+            Some(JobEvent::Started) => {}
+            Some(JobEvent::Ended(code)) => break Ok(code),
+            Some(JobEvent::Failed(..)) | None => break Err(()),
         }
     };
     tell.send_replace(Some(status));
 }
 
-struct Handle {
+struct SpawnedProcess {
     orders: Mutex<OwnedWriteHalf>,
-    status: watch::Receiver<Status>,
+    status: watch::Receiver<ExitReport>,
     terminal: Option<OwnedFd>,
     layers: Vec<String>,
     listener: tokio::task::JoinHandle<()>,
     /// The sandbox lives as long as its processes.
-    _session: Arc<Session>,
+    _session: Arc<LauncherSession>,
 }
 
-impl Drop for Handle {
+impl Drop for SpawnedProcess {
     fn drop(&mut self) {
         // Both halves of the connection must be dropped for the job to see that its reader is gone.
         self.listener.abort();
     }
 }
 
-impl Handle {
+impl SpawnedProcess {
     async fn ended(&self) -> Result<i32, ToolError> {
         let mut status = self.status.clone();
         let seen = status.wait_for(Option::is_some).await.ok().and_then(|status| *status);
@@ -127,20 +128,20 @@ impl Handle {
         }
     }
 
-    async fn order(&self, command: Command) -> Result<(), ToolError> {
+    async fn order(&self, command: JobCommand) -> Result<(), ToolError> {
         let sent = self.orders.lock().await.write_all(&command.encode()).await;
         sent.map_err(|error| ToolError::new("the process has ended").with_source(error))
     }
 }
 
-impl ProcessHandle for Handle {
+impl ProcessHandle for SpawnedProcess {
     fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>> {
         Box::pin(self.ended())
     }
 
     fn kill<'a>(&'a self) -> BoxFuture<'a, ()> {
         Box::pin(async {
-            let _ = self.order(Command::Kill).await;
+            let _ = self.order(JobCommand::Kill).await;
             let _ = tokio::time::timeout(std::time::Duration::from_millis(500), self.ended()).await;
         })
     }
@@ -149,7 +150,7 @@ impl ProcessHandle for Handle {
         Box::pin(async move {
             let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
             let number = number.ok_or_else(|| ToolError::invalid(format!("there is no signal {signal}")))?;
-            self.order(Command::Signal(number)).await
+            self.order(JobCommand::Signal(number)).await
         })
     }
 

@@ -2,7 +2,7 @@
 
 use toolwright_core::{ErrorKind, MAX_READ_FILE};
 
-use super::{Failure, check, equal, fails, holds, ordinary_user, shell};
+use super::{CheckFailure, check, equal, fails, holds, ordinary_user, shell};
 
 check!(TEXT_COMES_BACK, "text_comes_back", |sandbox| {
     sandbox.write_file("text.txt", b"first\nsecond\n").await?;
@@ -125,13 +125,13 @@ check!(READING_TOO_LARGE_A_FILE_IS_AN_ERROR, "reading_too_large_a_file_is_an_err
 check!(READING_A_FIFO_DOES_NOT_BLOCK, "reading_a_fifo_does_not_block", |sandbox| {
     let made = shell(sandbox, "rm -f fifo; mkfifo fifo").await?;
     if !made.success() {
-        return Err(Failure::Skip("no fifo can be made".to_owned()));
+        return Err(CheckFailure::Skip("no fifo can be made".to_owned()));
     }
     let read = tokio::time::timeout(std::time::Duration::from_secs(30), sandbox.read_file("fifo")).await;
     match read {
         Ok(Err(error)) => holds("the error is expected", !error.is_fatal()),
         Ok(Ok(bytes)) => equal(bytes.len(), 0),
-        Err(_) => Err(Failure::Fail("reading blocked".to_owned())),
+        Err(_) => Err(CheckFailure::Fail("reading blocked".to_owned())),
     }
 });
 

@@ -9,13 +9,13 @@ use toolwright_core::{
     ErrorKind, ExecRequest, OutputStream, Sandbox, SandboxProcess, SpawnRequest, TerminalSize, ToolError,
 };
 
-use super::{Failure, Verdict, check, equal, fails, holds, shell};
+use super::{CheckFailure, CheckResult, check, equal, fails, holds, shell};
 
 /// How late anything here may be on a machine that is busy with other work; what is to be stopped would go on
 /// for longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result<ToolError, Failure> {
+async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result<ToolError, CheckFailure> {
     let start = Instant::now();
     let request = ExecRequest::new(["sh", "-c", script]).timeout(timeout);
     let error = fails(sandbox.exec(request).await, ErrorKind::Timeout)?;
@@ -25,7 +25,7 @@ async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result
 }
 
 /// A file that something alive keeps writing stops growing.
-async fn stays_dead(sandbox: &dyn Sandbox, file: &str) -> Verdict {
+async fn stays_dead(sandbox: &dyn Sandbox, file: &str) -> CheckResult {
     let size = || async { shell(sandbox, &format!("wc -c < {file}")).await.map(|result| result.stdout) };
     let start = Instant::now();
     let mut before = size().await?;
@@ -105,36 +105,42 @@ check!(OUTPUT_CAN_BE_SEEN_LIVE, "output_can_be_seen_live", |sandbox| {
     answered?;
     let result = result?;
     equal((result.stdout.as_str(), result.stderr.as_str()), ("one\n", "two\n"))?;
-    let seen = seen.into_inner().map_err(|_| Failure::Fail("the sink panicked".to_owned()))?;
+    let seen = seen.into_inner().map_err(|_| CheckFailure::Fail("the sink panicked".to_owned()))?;
     equal(seen, vec![(OutputStream::Stdout, b"one\n".to_vec()), (OutputStream::Stderr, b"two\n".to_vec())])
 });
 
-async fn spawn(sandbox: &dyn Sandbox, request: SpawnRequest) -> Result<SandboxProcess, Failure> {
+async fn spawn(sandbox: &dyn Sandbox, request: SpawnRequest) -> Result<SandboxProcess, CheckFailure> {
     match sandbox.spawn(request).await {
-        Err(error) if error.kind() == ErrorKind::SandboxUnavailable => Err(Failure::Skip(error.to_string())),
+        Err(error) if error.kind() == ErrorKind::SandboxUnavailable => {
+            Err(CheckFailure::Skip(error.to_string()))
+        }
         other => Ok(other?),
     }
 }
 
 /// Reads until the text has been seen or it takes too long.
-async fn expect(process: &mut SandboxProcess, text: &str) -> Result<String, Failure> {
+async fn expect(process: &mut SandboxProcess, text: &str) -> Result<String, CheckFailure> {
     let mut seen = String::new();
     let mut buffer = [0; 1024];
-    let Some(stdout) = &mut process.stdout else { return Err(Failure::Fail("no output stream".to_owned())) };
+    let Some(stdout) = &mut process.stdout else {
+        return Err(CheckFailure::Fail("no output stream".to_owned()));
+    };
     while !seen.contains(text) {
         match tokio::time::timeout(PATIENCE, stdout.read(&mut buffer)).await {
             Ok(Ok(count)) if count > 0 => {
                 seen.push_str(&String::from_utf8_lossy(buffer.get(..count).unwrap_or_default()));
             }
-            other => return Err(Failure::Fail(format!("saw {seen:?}, not {text:?}; then {other:?}"))),
+            other => return Err(CheckFailure::Fail(format!("saw {seen:?}, not {text:?}; then {other:?}"))),
         }
     }
     Ok(seen)
 }
 
-async fn say(process: &mut SandboxProcess, text: &str) -> Verdict {
-    let Some(stdin) = &mut process.stdin else { return Err(Failure::Fail("no input stream".to_owned())) };
-    stdin.write_all(text.as_bytes()).await.map_err(|error| Failure::Fail(error.to_string()))
+async fn say(process: &mut SandboxProcess, text: &str) -> CheckResult {
+    let Some(stdin) = &mut process.stdin else {
+        return Err(CheckFailure::Fail("no input stream".to_owned()));
+    };
+    stdin.write_all(text.as_bytes()).await.map_err(|error| CheckFailure::Fail(error.to_string()))
 }
 
 check!(A_PROCESS_CAN_BE_TALKED_TO, "a_process_can_be_talked_to", |sandbox| {

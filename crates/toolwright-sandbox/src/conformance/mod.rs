@@ -21,7 +21,7 @@ pub struct Check {
     /// What holds, as a sentence with underscores.
     pub name: &'static str,
     /// Finds out.
-    pub run: for<'a> fn(&'a dyn Sandbox) -> BoxFuture<'a, Outcome>,
+    pub run: for<'a> fn(&'a dyn Sandbox) -> BoxFuture<'a, CheckOutcome>,
 }
 
 impl std::fmt::Debug for Check {
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Check {
 
 /// How a check went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// It holds.
     Passed,
     /// It cannot be asked of this sandbox.
@@ -113,48 +113,51 @@ pub const CHECKS: &[&Check] = &[
 ];
 
 /// What a check's body returns: `Err` is the failure.
-type Verdict = Result<(), Failure>;
+type CheckResult = Result<(), CheckFailure>;
 
 /// Why a check did not pass.
 #[derive(Debug)]
-enum Failure {
+enum CheckFailure {
     Skip(String),
     Fail(String),
 }
 
-impl From<ToolError> for Failure {
+impl From<ToolError> for CheckFailure {
     fn from(error: ToolError) -> Self {
-        Failure::Fail(format!("unexpected error: {error:?}"))
+        CheckFailure::Fail(format!("unexpected error: {error:?}"))
     }
 }
 
-fn outcome(verdict: Verdict) -> Outcome {
+fn outcome(verdict: CheckResult) -> CheckOutcome {
     match verdict {
-        Ok(()) => Outcome::Passed,
-        Err(Failure::Skip(reason)) => Outcome::Skipped(reason),
-        Err(Failure::Fail(reason)) => Outcome::Failed(reason),
+        Ok(()) => CheckOutcome::Passed,
+        Err(CheckFailure::Skip(reason)) => CheckOutcome::Skipped(reason),
+        Err(CheckFailure::Fail(reason)) => CheckOutcome::Failed(reason),
     }
 }
 
-fn equal<T: PartialEq + std::fmt::Debug>(got: T, want: T) -> Verdict {
+fn equal<T: PartialEq + std::fmt::Debug>(got: T, want: T) -> CheckResult {
     if got == want {
         return Ok(());
     }
     let (got, want): (String, String) =
         (format!("{got:?}").chars().take(400).collect(), format!("{want:?}").chars().take(400).collect());
-    Err(Failure::Fail(format!("got {got}, wanted {want}")))
+    Err(CheckFailure::Fail(format!("got {got}, wanted {want}")))
 }
 
-fn holds(what: &str, holds: bool) -> Verdict {
-    if holds { Ok(()) } else { Err(Failure::Fail(what.to_owned())) }
+fn holds(what: &str, holds: bool) -> CheckResult {
+    if holds { Ok(()) } else { Err(CheckFailure::Fail(what.to_owned())) }
 }
 
-fn fails<T: std::fmt::Debug>(result: Result<T, ToolError>, kind: ErrorKind) -> Result<ToolError, Failure> {
+fn fails<T: std::fmt::Debug>(
+    result: Result<T, ToolError>,
+    kind: ErrorKind,
+) -> Result<ToolError, CheckFailure> {
     match result {
         Err(error) if error.kind() == kind => Ok(error),
         other => {
             let got: String = format!("{other:?}").chars().take(400).collect();
-            Err(Failure::Fail(format!("got {got}, wanted an error of kind `{kind}`")))
+            Err(CheckFailure::Fail(format!("got {got}, wanted an error of kind `{kind}`")))
         }
     }
 }
@@ -164,9 +167,9 @@ async fn shell(sandbox: &dyn Sandbox, script: &str) -> Result<ExecResult, ToolEr
 }
 
 /// Checks of file rights mean nothing to a user who is above them.
-async fn ordinary_user(sandbox: &dyn Sandbox) -> Verdict {
+async fn ordinary_user(sandbox: &dyn Sandbox) -> CheckResult {
     match shell(sandbox, "id -u").await?.stdout.trim() {
-        "0" => Err(Failure::Skip("commands run as root, who may do anything".to_owned())),
+        "0" => Err(CheckFailure::Skip("commands run as root, who may do anything".to_owned())),
         _ => Ok(()),
     }
 }
@@ -178,7 +181,7 @@ macro_rules! check {
             name: $text,
             run: |$sandbox| {
                 Box::pin(async move {
-                    let verdict: super::Verdict = async { $body }.await;
+                    let verdict: super::CheckResult = async { $body }.await;
                     super::outcome(verdict)
                 })
             },

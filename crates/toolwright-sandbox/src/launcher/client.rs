@@ -6,15 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use toolwright_core::{ErrorKind, ToolError};
+use toolwright_util::lock;
 
-use super::wire::{self, Event, Job, MAX_SETUP, Setup, SetupReply};
+use super::wire::{self, Job, JobEvent, MAX_SETUP, Setup, SetupReply};
 use crate::backend::spare;
 use crate::policy::Layer;
 use crate::probe::{SETUP_FAILED, remedy};
@@ -38,21 +39,21 @@ pub async fn sandboxes_ended() -> Vec<(PathBuf, io::Error)> {
     spare::put_away();
     // The sender lives as long as the program, so there is always an answer.
     let _ = LIVE.subscribe().wait_for(|live| *live == 0).await;
-    std::mem::take(&mut LEFT.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut lock(&LEFT))
 }
 
 /// Counts a launcher until it has ended.
 #[derive(Debug)]
-struct Live(());
+struct LauncherCount(());
 
-impl Live {
+impl LauncherCount {
     fn new() -> Self {
         LIVE.send_modify(|live| *live += 1);
-        Live(())
+        LauncherCount(())
     }
 }
 
-impl Drop for Live {
+impl Drop for LauncherCount {
     fn drop(&mut self) {
         LIVE.send_modify(|live| *live = live.saturating_sub(1));
     }
@@ -60,10 +61,10 @@ impl Drop for Live {
 
 /// A running launcher and its sandbox. Dropping it ends both.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct LauncherSession {
     /// Gone only while dropping.
     control: Option<OwnedFd>,
-    child: Mutex<Option<(Child, Live)>>,
+    child: Mutex<Option<(Child, LauncherCount)>>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) missing: Vec<(Layer, String)>,
     /// The listening socket of the proxy, in the sandbox's network.
@@ -72,9 +73,9 @@ pub(crate) struct Session {
     private: Option<PathBuf>,
 }
 
-impl Session {
+impl LauncherSession {
     /// Starts a launcher and waits until its sandbox is ready. Blocks for some milliseconds.
-    pub(crate) fn start(setup: &Setup) -> Result<Session, ToolError> {
+    pub(crate) fn start(setup: &Setup) -> Result<LauncherSession, ToolError> {
         let program = super::program().ok_or_else(|| {
             unavailable("this program does not call `toolwright_sandbox::launcher::main_if_launcher()`")
                 .hint("call it first in `main`, or name a launcher with `launcher::use_program`")
@@ -93,9 +94,9 @@ impl Session {
             .current_dir("/")
             .spawn()
             .map_err(|error| broken("start the launcher", error))?;
-        let mut session = Session {
+        let mut session = LauncherSession {
             control: Some(control),
-            child: Mutex::new(Some((child, Live::new()))),
+            child: Mutex::new(Some((child, LauncherCount::new()))),
             layers: Vec::new(),
             missing: Vec::new(),
             way_out: None,
@@ -147,7 +148,7 @@ impl Session {
     }
 
     /// Sends a job on its way with its three streams.
-    pub(crate) async fn submit(&self, job: &Job, stdio: [OwnedFd; 3]) -> Result<Line, ToolError> {
+    pub(crate) async fn submit(&self, job: &Job, stdio: [OwnedFd; 3]) -> Result<JobConnection, ToolError> {
         let body = serde_json::to_vec(job).map_err(|error| broken("write the job", error))?;
         if body.len() > wire::MAX_JOB {
             return Err(ToolError::invalid("the command and its environment are too large"));
@@ -179,12 +180,12 @@ impl Session {
         // A job that already failed has hung up; its report is still there to be read.
         match stream.write_all(message.get(ahead..).unwrap_or_default()).await {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(broken("send the job", error)),
-            _ => Ok(Line { stream }),
+            _ => Ok(JobConnection { stream }),
         }
     }
 }
 
-impl Drop for Session {
+impl Drop for LauncherSession {
     fn drop(&mut self) {
         let child = self.child.get_mut().map(Option::take).unwrap_or_default();
         let Some((mut child, live)) = child else { return };
@@ -195,7 +196,7 @@ impl Drop for Session {
         let reap = move || {
             let ended = child.wait().ok().and_then(|status| status.code());
             if let (Some(folder), Some(errno)) = (private, ended.filter(|code| *code != 0)) {
-                let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut left = lock(&LEFT);
                 left.push((folder, io::Error::from_raw_os_error(errno)));
             }
             drop(live);
@@ -206,32 +207,32 @@ impl Drop for Session {
 
 /// The line to one job. Dropping it stops the job and everything it started.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct JobConnection {
     stream: UnixStream,
 }
 
-impl Line {
+impl JobConnection {
     /// The next report; a lost line is an error.
-    pub(crate) async fn event(&mut self) -> Result<Event, ToolError> {
-        let mut bytes = [0; Event::SIZE];
+    pub(crate) async fn event(&mut self) -> Result<JobEvent, ToolError> {
+        let mut bytes = [0; JobEvent::SIZE];
         let heard = self.stream.read_exact(&mut bytes).await;
-        heard.ok().and_then(|_| Event::decode(bytes)).ok_or_else(lost)
+        heard.ok().and_then(|_| JobEvent::decode(bytes)).ok_or_else(lost)
     }
 
     /// The next report, with the descriptor that may come with it.
-    pub(crate) async fn event_with_fd(&mut self) -> Result<(Event, Option<OwnedFd>), ToolError> {
-        let mut bytes = [0; Event::SIZE];
+    pub(crate) async fn event_with_fd(&mut self) -> Result<(JobEvent, Option<OwnedFd>), ToolError> {
+        let mut bytes = [0; JobEvent::SIZE];
         let (count, mut fds) = self
             .stream
             .async_io(Interest::READABLE, || socket::receive(self.stream.as_fd(), &mut bytes))
             .await
             .map_err(|_| lost())?;
-        let event = (count == Event::SIZE).then(|| Event::decode(bytes)).flatten();
+        let event = (count == JobEvent::SIZE).then(|| JobEvent::decode(bytes)).flatten();
         Ok((event.ok_or_else(lost)?, fds.pop()))
     }
 
     /// Orders something.
-    pub(crate) async fn order(&mut self, command: wire::Command) -> io::Result<()> {
+    pub(crate) async fn order(&mut self, command: wire::JobCommand) -> io::Result<()> {
         self.stream.write_all(&command.encode()).await
     }
 

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use super::keeper::Keeper;
 use super::memory::Memory;
-use super::wire::{Command, Event, Job, MAX_JOB, Mode, Stage, Work};
+use super::wire::{Job, JobCommand, JobEvent, LaunchMode, MAX_JOB, Stage, Work};
 use crate::files;
 use crate::layer::cgroup::Kills;
 use crate::layer::view::mount_processes;
 use crate::policy::Layer;
 use crate::rlimit;
-use crate::sys::process::{self, Side, Strings, Waited, exit_now, fork};
+use crate::sys::process::{self, ForkSide, Strings, Waited, exit_now, fork};
 use crate::sys::{self, socket};
 
 /// How long the end of a tree is waited for before it is reported anyway.
@@ -28,21 +28,25 @@ pub(super) fn run(keeper: &Keeper, line: OwnedFd, stdio: [OwnedFd; 3]) -> ! {
     match start(keeper, &line, stdio) {
         Ok(running) => running.watch(&line),
         Err((stage, error)) => {
-            let event = Event::Failed(stage, sys::errno(&error));
+            let event = JobEvent::Failed(stage, sys::errno(&error));
             let _ = socket::send(line.as_fd(), &event.encode(), &[]);
         }
     }
     exit_now(0)
 }
 
-type Failure = (Stage, io::Error);
+type StartFailure = (Stage, io::Error);
 
-fn setup(error: io::Error) -> Failure {
+fn setup(error: io::Error) -> StartFailure {
     (Stage::Setup, error)
 }
 
-fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running<'a>, Failure> {
-    if keeper.mode == Mode::Isolated {
+fn start<'a>(
+    keeper: &'a Keeper,
+    line: &OwnedFd,
+    stdio: [OwnedFd; 3],
+) -> Result<StartedJob<'a>, StartFailure> {
+    if keeper.mode == LaunchMode::Isolated {
         process::die_with_parent().map_err(setup)?;
     } else {
         process::adopt_orphans().map_err(setup)?;
@@ -65,8 +69,8 @@ fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<
         stdio = [again()?, again()?, slave];
         terminal = Some(master);
     }
-    let program = Program::new(&job).map_err(|error| (Stage::Exec, error))?;
-    if keeper.mode == Mode::Isolated {
+    let program = JobProgram::new(&job).map_err(|error| (Stage::Exec, error))?;
+    if keeper.mode == LaunchMode::Isolated {
         rlimit::apply(&keeper.limits, keeper.memory).map_err(setup)?;
         if let Some(ruleset) = &keeper.ruleset {
             process::landlock_enter(ruleset.as_fd()).map_err(setup)?;
@@ -81,8 +85,8 @@ fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<
     }
     let before = keeper.kills.as_ref().map_or(0, Kills::count);
     let main = match fork(0).map_err(setup)? {
-        Side::Child => become_program(&program, &stdio, report, terminal.is_some()),
-        Side::Parent(pid) => pid,
+        ForkSide::Child => become_program(&program, &stdio, report, terminal.is_some()),
+        ForkSide::Parent(pid) => pid,
     };
     drop(report);
     let [_, _, stderr] = stdio;
@@ -92,7 +96,7 @@ fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<
         _ => None,
     };
     if job.announce {
-        let mut failure = [0; Event::SIZE];
+        let mut failure = [0; JobEvent::SIZE];
         // The pipe closes when the program starts; until then it carries at most one report.
         if sys::read_exact(outcome.as_fd(), &mut failure).is_ok() {
             let _ = process::wait(main, true);
@@ -101,11 +105,11 @@ fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<
         }
         let fds: Vec<BorrowedFd<'_>> = terminal.iter().map(|master| master.as_fd()).collect();
         // A closed connection is noticed by the watcher; the started program must be stopped either way.
-        let _ = socket::send(line.as_fd(), &Event::Started.encode(), &fds);
+        let _ = socket::send(line.as_fd(), &JobEvent::Started.encode(), &fds);
     }
     let alone = keeper.on(Layer::PidNamespace);
     let grace = Duration::from_millis(job.grace);
-    Ok(Running { main, children, outcome, terminal, alone, grace, memory, ended: None })
+    Ok(StartedJob { main, children, outcome, terminal, alone, grace, memory, ended: None })
 }
 
 fn receive(line: BorrowedFd<'_>) -> io::Result<Job> {
@@ -121,14 +125,14 @@ fn receive(line: BorrowedFd<'_>) -> io::Result<Job> {
 }
 
 /// What the child will do, made ready before the fork.
-enum Program {
+enum JobProgram {
     Exec { candidates: Vec<CString>, arguments: Strings, environment: Strings },
     File(Work),
 }
 
-impl Program {
-    fn new(job: &Job) -> io::Result<Program> {
-        let Work::Exec { command } = &job.work else { return Ok(Program::File(job.work.clone())) };
+impl JobProgram {
+    fn new(job: &Job) -> io::Result<JobProgram> {
+        let Work::Exec { command } = &job.work else { return Ok(JobProgram::File(job.work.clone())) };
         let text = |text: &str| CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
         let name = command.first().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
@@ -142,7 +146,7 @@ impl Program {
             };
             path.split(':').map(in_folder).collect::<io::Result<_>>()?
         };
-        Ok(Program::Exec {
+        Ok(JobProgram::Exec {
             candidates,
             arguments: Strings::new(command.iter().map(|one| text(one)).collect::<io::Result<_>>()?),
             environment: Strings::new(job.env.iter().map(|one| text(one)).collect::<io::Result<_>>()?),
@@ -151,9 +155,9 @@ impl Program {
 }
 
 /// The child's side of the fork: streams in place, signals as they should be, and off.
-fn become_program(program: &Program, stdio: &[OwnedFd; 3], report: OwnedFd, terminal: bool) -> ! {
+fn become_program(program: &JobProgram, stdio: &[OwnedFd; 3], report: OwnedFd, terminal: bool) -> ! {
     let fail = |stage, error: &io::Error| -> ! {
-        let _ = sys::write_all(report.as_fd(), &Event::Failed(stage, sys::errno(error)).encode());
+        let _ = sys::write_all(report.as_fd(), &JobEvent::Failed(stage, sys::errno(error)).encode());
         exit_now(127)
     };
     let prepared = (|| {
@@ -173,7 +177,7 @@ fn become_program(program: &Program, stdio: &[OwnedFd; 3], report: OwnedFd, term
         fail(Stage::Setup, &error);
     }
     match program {
-        Program::Exec { candidates, arguments, environment } => {
+        JobProgram::Exec { candidates, arguments, environment } => {
             // As a shell does: go on past what is missing, but remember that something was there and refused.
             let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
             for candidate in candidates {
@@ -186,7 +190,7 @@ fn become_program(program: &Program, stdio: &[OwnedFd; 3], report: OwnedFd, term
             }
             fail(Stage::Exec, &failure)
         }
-        Program::File(work) => match files::serve(work) {
+        JobProgram::File(work) => match files::serve(work) {
             Ok(()) => exit_now(0),
             Err(error) => fail(Stage::File, &error),
         },
@@ -194,7 +198,7 @@ fn become_program(program: &Program, stdio: &[OwnedFd; 3], report: OwnedFd, term
 }
 
 /// A started job.
-struct Running<'a> {
+struct StartedJob<'a> {
     main: i32,
     children: OwnedFd,
     outcome: OwnedFd,
@@ -207,7 +211,7 @@ struct Running<'a> {
     ended: Option<i32>,
 }
 
-impl Running<'_> {
+impl StartedJob<'_> {
     /// Waits for the end of the program, an order to stop, or the loss of the line.
     fn watch(mut self, line: &OwnedFd) {
         let mut orders = Vec::new();
@@ -249,12 +253,12 @@ impl Running<'_> {
         if let Some(memory) = self.memory.take() {
             memory.tell();
         }
-        let mut failure = [0; Event::SIZE];
+        let mut failure = [0; JobEvent::SIZE];
         let event = match sys::set_nonblocking(self.outcome.as_fd(), true)
             .and_then(|()| sys::read_exact(self.outcome.as_fd(), &mut failure))
         {
             Ok(()) => failure,
-            Err(_) => Event::Ended(self.ended.unwrap_or(-libc::SIGKILL)).encode(),
+            Err(_) => JobEvent::Ended(self.ended.unwrap_or(-libc::SIGKILL)).encode(),
         };
         let _ = socket::send(line.as_fd(), &event, &[]);
     }
@@ -263,14 +267,14 @@ impl Running<'_> {
     fn obey(&self, orders: &mut Vec<u8>) -> bool {
         let mut stop = false;
         while let Some((order, rest)) = orders.split_first_chunk::<2>() {
-            match Command::decode(*order) {
-                Some(Command::Signal(signal)) => {
+            match JobCommand::decode(*order) {
+                Some(JobCommand::Signal(signal)) => {
                     let group =
                         self.terminal.as_ref().and_then(|fd| sys::terminal_foreground(fd.as_fd()).ok());
                     let group = group.filter(|group| *group > 0).unwrap_or(self.main);
                     let _ = process::kill(-group, signal.into());
                 }
-                Some(Command::Kill) | None => stop = true,
+                Some(JobCommand::Kill) | None => stop = true,
             }
             *orders = rest.to_vec();
         }

@@ -1,4 +1,4 @@
-//! The keeper: process 1 of a sandbox. Builds the view once, then forks a job for every command it is sent.
+//! The keeper: process 1 of a sandbox. Builds the view once, then forks a job for each command it is sent.
 //!
 //! It holds capabilities in the sandbox's own user namespace, which it needs to make the namespaces of a job.
 //! Nothing a command can do reaches it: commands live in pid namespaces below its own, and it reads only from
@@ -10,25 +10,25 @@ use std::path::Path;
 
 use super::job;
 use super::monitor::reply;
-use super::wire::{Event, Mode, Setup, SetupReply, Stage};
+use super::wire::{JobEvent, LaunchMode, Setup, SetupReply, Stage};
 use crate::layer::cgroup::Kills;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{INSIDE, Identity};
-use crate::layer::view::{self, Covers, Plan, Tree};
+use crate::layer::view::{self, Covers, DetachedTree, ViewPlan};
 use crate::layer::{landlock, seccomp};
 use crate::policy::{Layer, Network, SandboxLimits};
 use crate::proxy;
 use crate::rlimit::MemoryLimit;
-use crate::sys::process::{self, Side, exit_now, fork};
+use crate::sys::process::{self, ForkSide, exit_now, fork};
 use crate::sys::{self, socket};
 
 /// What the keeper knows when it starts, inside its new namespaces.
 pub(super) struct Start<'a> {
     pub(super) setup: &'a Setup,
-    pub(super) plan: Plan,
+    pub(super) plan: ViewPlan,
     pub(super) identity: Identity,
     /// Mounts detached by the monitor; without them the keeper detaches its own.
-    pub(super) binds: Option<Vec<Tree>>,
+    pub(super) binds: Option<Vec<DetachedTree>>,
     pub(super) guards: &'a [Guard],
     pub(super) layers: Vec<Layer>,
     pub(super) missing: Vec<(Layer, String)>,
@@ -138,13 +138,13 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
         false => MemoryLimit::EachProcess,
     };
     let limits = setup.policy.limits.clone();
-    Ok(Keeper { limits, mode: Mode::Isolated, layers, memory, ruleset, filter, covers, kills })
+    Ok(Keeper { limits, mode: LaunchMode::Isolated, layers, memory, ruleset, filter, covers, kills })
 }
 
 /// What every job of a sandbox shares.
 pub(super) struct Keeper {
     pub(super) limits: SandboxLimits,
-    pub(super) mode: Mode,
+    pub(super) mode: LaunchMode,
     pub(super) layers: Vec<Layer>,
     pub(super) memory: MemoryLimit,
     pub(super) ruleset: Option<OwnedFd>,
@@ -160,7 +160,7 @@ impl Keeper {
         self.layers.contains(&layer)
     }
 
-    /// Forks a job for every set of descriptors that arrives, until the runtime hangs up or is gone.
+    /// Forks a job for each set of descriptors that arrives, until the runtime hangs up or is gone.
     pub(super) fn serve(&self, control: &OwnedFd, watch: Option<&OwnedFd>) {
         process::ignore_children();
         let mut flags = 0;
@@ -189,10 +189,10 @@ impl Keeper {
             };
             let Ok([line, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) else { continue };
             match fork(flags) {
-                Ok(Side::Child) => job::run(self, line, [stdin, stdout, stderr]),
-                Ok(Side::Parent(_)) => {}
+                Ok(ForkSide::Child) => job::run(self, line, [stdin, stdout, stderr]),
+                Ok(ForkSide::Parent(_)) => {}
                 Err(error) => {
-                    let event = Event::Failed(Stage::Setup, sys::errno(&error));
+                    let event = JobEvent::Failed(Stage::Setup, sys::errno(&error));
                     let _ = socket::send(line.as_fd(), &event.encode(), &[]);
                 }
             }

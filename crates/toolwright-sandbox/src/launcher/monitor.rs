@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::keeper::{self, Keeper};
-use super::wire::{MAX_SETUP, Mode, Setup, SetupReply};
+use super::wire::{LaunchMode, MAX_SETUP, Setup, SetupReply};
 use crate::layer::cgroup::Groups;
 use crate::layer::guard::{self, Guards, Writable, unprotected};
 use crate::layer::identity::Identity;
-use crate::layer::view::{Plan, detach_mapped};
+use crate::layer::view::{ViewPlan, detach_mapped};
 use crate::policy::Layer;
 use crate::remove;
 use crate::rlimit::MemoryLimit;
-use crate::sys::process::{self, Side, exit_now, fork};
+use crate::sys::process::{self, ForkSide, exit_now, fork};
 use crate::sys::{self, socket};
 
 /// How long removing a private workspace may take.
@@ -44,8 +44,8 @@ pub(super) fn run() -> ! {
     };
     drop(buffer);
     let code = match setup.mode {
-        Mode::Local => local(setup, control),
-        Mode::Isolated => isolated(setup, control),
+        LaunchMode::Local => local(setup, control),
+        LaunchMode::Isolated => isolated(setup, control),
     };
     exit_now(code)
 }
@@ -77,7 +77,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
     reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() }, &[]);
     let keeper = Keeper {
         limits: setup.policy.limits.clone(),
-        mode: Mode::Local,
+        mode: LaunchMode::Local,
         layers: Vec::new(),
         memory: MemoryLimit::WholeSandbox,
         ruleset: None,
@@ -96,7 +96,7 @@ fn isolated(setup: Setup, control: OwnedFd) -> i32 {
             drop(control);
             // From here on only the keeper answers. Everything below it is gone when it is.
             let _ = process::wait(running.keeper, true);
-            let Running { guards, groups, folders, kept, .. } = running;
+            let MonitoredSandbox { guards, groups, folders, kept, .. } = running;
             drop((guards, groups));
             guard::sweep(&folders, &setup.policy.protect, &kept);
             remove_private(&setup)
@@ -118,7 +118,7 @@ fn remove_private(setup: &Setup) -> i32 {
     }
 }
 
-struct Running {
+struct MonitoredSandbox {
     keeper: i32,
     guards: Guards,
     groups: Groups,
@@ -127,7 +127,7 @@ struct Running {
     kept: Vec<PathBuf>,
 }
 
-fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
+fn start(setup: &Setup, control: &OwnedFd) -> Result<MonitoredSandbox, String> {
     let off = |layer: Layer| setup.without.contains(&layer);
     if let Some(layer) = setup.policy.require.iter().chain([&Layer::UserNamespace]).find(|layer| off(**layer))
     {
@@ -141,7 +141,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
         None => sys::effective_ids(),
     };
     let mut plan =
-        Plan::make(&setup.policy, setup.workspace.as_deref()).map_err(|error| error.to_string())?;
+        ViewPlan::make(&setup.policy, setup.workspace.as_deref()).map_err(|error| error.to_string())?;
     let mut identity = Identity::choose(owner);
     let mut missing = Vec::new();
 
@@ -201,7 +201,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     let side = fork(flags)
         .map_err(|error| format!("namespaces: {error} (are user namespaces allowed for this user?)"))?;
     let pid = match side {
-        Side::Child => {
+        ForkSide::Child => {
             drop(release);
             if sys::read_exact(hold.as_fd(), &mut [0]).is_err() {
                 exit_now(1);
@@ -213,7 +213,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
             let start = keeper::Start { setup, plan, identity, binds, guards, layers, missing, kills };
             keeper::run(start, control, watch.as_ref())
         }
-        Side::Parent(pid) => pid,
+        ForkSide::Parent(pid) => pid,
     };
     drop(hold);
     let prepared = identity
@@ -227,5 +227,5 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
         return Err(message);
     }
     let (folders, kept) = (plan.writable(), plan.kept());
-    Ok(Running { keeper: pid, guards, groups, folders, kept })
+    Ok(MonitoredSandbox { keeper: pid, guards, groups, folders, kept })
 }

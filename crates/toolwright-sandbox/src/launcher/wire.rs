@@ -16,7 +16,7 @@ pub(crate) const MAX_JOB: usize = 16 * 1024 * 1024;
 
 /// How a sandbox keeps its programs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Mode {
+pub(crate) enum LaunchMode {
     /// Every layer of the policy.
     Isolated,
     /// None: only the process tree is looked after.
@@ -26,7 +26,7 @@ pub(crate) enum Mode {
 /// The first message to a launcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    pub(crate) mode: Mode,
+    pub(crate) mode: LaunchMode,
     pub(crate) policy: SandboxPolicy,
     /// The workspace on the host. Without one the view has a private one, which nothing of is outside.
     #[serde(with = "path::maybe")]
@@ -112,7 +112,7 @@ pub(crate) enum Stage {
 
 /// What a job reports. Fixed in size, so that a report is never half read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum JobEvent {
     /// The program runs; a terminal's descriptor travels with this.
     Started,
     /// It never ran, or the file work failed.
@@ -121,32 +121,32 @@ pub(crate) enum Event {
     Ended(i32),
 }
 
-impl Event {
+impl JobEvent {
     pub(crate) const SIZE: usize = 6;
 
     pub(crate) fn encode(self) -> [u8; Self::SIZE] {
         let (kind, stage, code) = match self {
-            Event::Started => (1, 0, 0),
-            Event::Failed(Stage::Setup, code) => (2, 0, code),
-            Event::Failed(Stage::Cwd, code) => (2, 1, code),
-            Event::Failed(Stage::Exec, code) => (2, 2, code),
-            Event::Failed(Stage::File, code) => (2, 3, code),
-            Event::Ended(code) => (3, 0, code),
+            JobEvent::Started => (1, 0, 0),
+            JobEvent::Failed(Stage::Setup, code) => (2, 0, code),
+            JobEvent::Failed(Stage::Cwd, code) => (2, 1, code),
+            JobEvent::Failed(Stage::Exec, code) => (2, 2, code),
+            JobEvent::Failed(Stage::File, code) => (2, 3, code),
+            JobEvent::Ended(code) => (3, 0, code),
         };
         let [a, b, c, d] = code.to_le_bytes();
         [kind, stage, a, b, c, d]
     }
 
-    pub(crate) fn decode(bytes: [u8; Self::SIZE]) -> Option<Event> {
+    pub(crate) fn decode(bytes: [u8; Self::SIZE]) -> Option<JobEvent> {
         let [kind, stage, a, b, c, d] = bytes;
         let code = i32::from_le_bytes([a, b, c, d]);
         match (kind, stage) {
-            (1, 0) => Some(Event::Started),
-            (2, 0) => Some(Event::Failed(Stage::Setup, code)),
-            (2, 1) => Some(Event::Failed(Stage::Cwd, code)),
-            (2, 2) => Some(Event::Failed(Stage::Exec, code)),
-            (2, 3) => Some(Event::Failed(Stage::File, code)),
-            (3, 0) => Some(Event::Ended(code)),
+            (1, 0) => Some(JobEvent::Started),
+            (2, 0) => Some(JobEvent::Failed(Stage::Setup, code)),
+            (2, 1) => Some(JobEvent::Failed(Stage::Cwd, code)),
+            (2, 2) => Some(JobEvent::Failed(Stage::Exec, code)),
+            (2, 3) => Some(JobEvent::Failed(Stage::File, code)),
+            (3, 0) => Some(JobEvent::Ended(code)),
             _ => None,
         }
     }
@@ -154,25 +154,25 @@ impl Event {
 
 /// What the runtime can ask of a running job. Hanging up asks for `Kill`, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum JobCommand {
     /// Stop everything and report.
     Kill,
     /// Signal the process group in the foreground.
     Signal(u8),
 }
 
-impl Command {
+impl JobCommand {
     pub(crate) fn encode(self) -> [u8; 2] {
         match self {
-            Command::Kill => [b'k', 0],
-            Command::Signal(signal) => [b's', signal],
+            JobCommand::Kill => [b'k', 0],
+            JobCommand::Signal(signal) => [b's', signal],
         }
     }
 
-    pub(crate) fn decode(bytes: [u8; 2]) -> Option<Command> {
+    pub(crate) fn decode(bytes: [u8; 2]) -> Option<JobCommand> {
         match bytes {
-            [b'k', 0] => Some(Command::Kill),
-            [b's', signal] => Some(Command::Signal(signal)),
+            [b'k', 0] => Some(JobCommand::Kill),
+            [b's', signal] => Some(JobCommand::Signal(signal)),
             _ => None,
         }
     }
@@ -185,19 +185,19 @@ mod tests {
     #[test]
     fn events_and_commands_survive_the_way() {
         for event in [
-            Event::Started,
-            Event::Failed(Stage::Setup, 1),
-            Event::Failed(Stage::Cwd, 2),
-            Event::Failed(Stage::Exec, 13),
-            Event::Failed(Stage::File, 21),
-            Event::Ended(-9),
+            JobEvent::Started,
+            JobEvent::Failed(Stage::Setup, 1),
+            JobEvent::Failed(Stage::Cwd, 2),
+            JobEvent::Failed(Stage::Exec, 13),
+            JobEvent::Failed(Stage::File, 21),
+            JobEvent::Ended(-9),
         ] {
-            assert_eq!(Event::decode(event.encode()), Some(event));
+            assert_eq!(JobEvent::decode(event.encode()), Some(event));
         }
-        for command in [Command::Kill, Command::Signal(2)] {
-            assert_eq!(Command::decode(command.encode()), Some(command));
+        for command in [JobCommand::Kill, JobCommand::Signal(2)] {
+            assert_eq!(JobCommand::decode(command.encode()), Some(command));
         }
-        assert_eq!(Event::decode([9; 6]), None);
-        assert_eq!(Command::decode([9; 2]), None);
+        assert_eq!(JobEvent::decode([9; 6]), None);
+        assert_eq!(JobCommand::decode([9; 2]), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::seccomp::{ARCH, Verdict};
+use super::seccomp::{ARCH, SyscallVerdict};
 use crate::sys::process::{filter, no_new_privileges};
 
 /// The calls that go through; everything else fails with `EPERM`.
@@ -72,15 +72,15 @@ fn program() -> Vec<libc::sock_filter> {
     let mut code = vec![
         plain(LOAD, 4),
         jump(JUMP_EQUAL, ARCH, 1, 0),
-        plain(RETURN, Verdict::Kill.code()),
+        plain(RETURN, SyscallVerdict::Kill.code()),
         plain(LOAD, 0),
     ];
     if cfg!(target_arch = "x86_64") {
-        code.extend([jump(JUMP_SET, X32, 0, 1), plain(RETURN, Verdict::Kill.code())]);
+        code.extend([jump(JUMP_SET, X32, 0, 1), plain(RETURN, SyscallVerdict::Kill.code())]);
     }
     for call in ALLOWED {
-        code.extend([jump(JUMP_EQUAL, *call as u32, 0, 1), plain(RETURN, Verdict::Allow.code())]);
+        code.extend([jump(JUMP_EQUAL, *call as u32, 0, 1), plain(RETURN, SyscallVerdict::Allow.code())]);
     }
-    code.push(plain(RETURN, Verdict::Errno(libc::EPERM).code()));
+    code.push(plain(RETURN, SyscallVerdict::Errno(libc::EPERM).code()));
     code
 }

@@ -51,7 +51,7 @@ const BEFORE_GIVEN: [&str; 15] = [
 /// The files that a command runs; `at` says where a word is.
 pub(super) fn files(command: &str, at: impl Fn(&str) -> PathBuf) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut reader = Reader { first: true, ..Reader::default() };
+    let mut reader = CommandReader { first: true, ..CommandReader::default() };
     for (index, piece) in command.trim_start_matches('!').split(['"', '\'']).enumerate() {
         // In quotes a path may have blanks; without them, it may be all there is.
         if piece.contains(' ') && piece.contains('/') && at(piece).is_file() {
@@ -85,7 +85,7 @@ fn is_apart(letter: char) -> bool {
 
 /// What is known where a command has been read to.
 #[derive(Default)]
-struct Reader {
+struct CommandReader {
     quoted: bool,
     /// A program is next, or what an interpreter reads.
     first: bool,
@@ -110,7 +110,7 @@ struct Reader {
     takes_x: bool,
 }
 
-impl Reader {
+impl CommandReader {
     fn runs(&self, word: &str, path: &Path) -> bool {
         if path.is_file() {
             let argument = !self.first || self.value;
@@ -183,7 +183,7 @@ impl Reader {
 
     fn begin_anyway(&mut self) {
         let (quoted, ticked) = (self.quoted, self.ticked);
-        *self = Reader { quoted, ticked, shell: quoted, first: true, ..Reader::default() };
+        *self = CommandReader { quoted, ticked, shell: quoted, first: true, ..CommandReader::default() };
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
-use crate::sys::process::{Side, exit_now, fork, kill, wait};
+use crate::sys::process::{ForkSide, exit_now, fork, kill, wait};
 
 /// The user and group inside.
 pub(crate) const INSIDE: u32 = 1000;
@@ -66,12 +66,12 @@ impl Identity {
     pub(crate) fn mount_namespace(self, (uid, gid): (u32, u32)) -> io::Result<OwnedFd> {
         let (hold, release) = sys::pipe()?;
         match fork(libc::CLONE_NEWUSER)? {
-            Side::Child => {
+            ForkSide::Child => {
                 drop(release);
                 let _ = sys::read(hold.as_fd(), &mut [0]);
                 exit_now(0)
             }
-            Side::Parent(pid) => {
+            ForkSide::Parent(pid) => {
                 let made = write_maps(pid, (uid, self.uid), (gid, self.gid))
                     .and_then(|()| fs::File::open(format!("/proc/{pid}/ns/user")));
                 kill(pid, libc::SIGKILL)?;

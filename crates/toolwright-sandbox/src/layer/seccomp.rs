@@ -9,7 +9,7 @@ use crate::policy::Network;
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum SyscallVerdict {
     /// It goes through.
     Allow,
     /// It fails with this error.
@@ -18,19 +18,19 @@ pub enum Verdict {
     Kill,
 }
 
-impl Verdict {
+impl SyscallVerdict {
     /// The value the BPF program returns.
     pub fn code(self) -> u32 {
         match self {
-            Verdict::Allow => 0x7fff_0000,
-            Verdict::Errno(errno) => 0x0005_0000 | (errno as u32 & 0xffff),
-            Verdict::Kill => 0x8000_0000,
+            SyscallVerdict::Allow => 0x7fff_0000,
+            SyscallVerdict::Errno(errno) => 0x0005_0000 | (errno as u32 & 0xffff),
+            SyscallVerdict::Kill => 0x8000_0000,
         }
     }
 }
 
-const EPERM: Verdict = Verdict::Errno(libc::EPERM);
-const ENOSYS: Verdict = Verdict::Errno(libc::ENOSYS);
+const EPERM: SyscallVerdict = SyscallVerdict::Errno(libc::EPERM);
+const ENOSYS: SyscallVerdict = SyscallVerdict::Errno(libc::ENOSYS);
 
 /// The entry point programs of this build use.
 #[cfg(target_arch = "x86_64")]
@@ -46,7 +46,7 @@ pub const LAST_KNOWN: u32 = 469;
 const X32: u32 = 0x4000_0000;
 
 /// Calls that are refused whatever their arguments.
-pub const REFUSED: &[(i64, Verdict)] = &[
+pub const REFUSED: &[(i64, SyscallVerdict)] = &[
     // Mounts and roots.
     (libc::SYS_mount, EPERM),
     (libc::SYS_umount2, EPERM),
@@ -115,7 +115,7 @@ pub const REFUSED: &[(i64, Verdict)] = &[
 
 /// Refused calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
-pub const REFUSED_HERE: &[(i64, Verdict)] = &[
+pub const REFUSED_HERE: &[(i64, SyscallVerdict)] = &[
     (libc::SYS_iopl, EPERM),
     (libc::SYS_ioperm, EPERM),
     (libc::SYS_modify_ldt, EPERM),
@@ -134,11 +134,11 @@ pub const REFUSED_HERE: &[(i64, Verdict)] = &[
 ];
 /// Refused calls that only this architecture has.
 #[cfg(target_arch = "aarch64")]
-pub const REFUSED_HERE: &[(i64, Verdict)] = &[];
+pub const REFUSED_HERE: &[(i64, SyscallVerdict)] = &[];
 
 /// A test of one argument's low 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Test {
+pub enum ArgumentTest {
     /// Some of these bits are set.
     AnyBit(u32),
     /// It is this value.
@@ -164,55 +164,60 @@ pub enum Test {
 
 /// A call refused for some values of one argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct SyscallRule {
     /// The call.
     pub call: i64,
     /// Which argument, from 0.
     pub argument: u8,
     /// When it is refused.
-    pub test: Test,
+    pub test: ArgumentTest,
     /// How.
-    pub verdict: Verdict,
+    pub verdict: SyscallVerdict,
 }
 
-const fn rule(call: i64, argument: u8, test: Test) -> Rule {
-    Rule { call, argument, test, verdict: EPERM }
+const fn rule(call: i64, argument: u8, test: ArgumentTest) -> SyscallRule {
+    SyscallRule { call, argument, test, verdict: EPERM }
 }
 
 /// All namespace flags of `clone`, `CLONE_NEWTIME` included.
-const NAMESPACES: Test = Test::AnyBit(0x7e02_0080);
+const NAMESPACES: ArgumentTest = ArgumentTest::AnyBit(0x7e02_0080);
 /// A set-user-id or set-group-id bit: a program left behind with one would lend its owner's rights on the
 /// host.
-const SET_ID: Test = Test::AnyBit(SET_ID_BITS);
+const SET_ID: ArgumentTest = ArgumentTest::AnyBit(SET_ID_BITS);
 const SET_ID_BITS: u32 = 0o6000;
 /// The open flags that make a file: `O_CREAT`, and the bit of `O_TMPFILE` that is not `O_DIRECTORY`.
 const MAKES_FILE: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
 /// Calls that are refused for some arguments.
-pub const RULES: &[Rule] = &[
+pub const RULES: &[SyscallRule] = &[
     rule(libc::SYS_clone, 0, NAMESPACES),
-    rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCSTI as u32)),
-    rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCLINUX as u32)),
-    rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCSETD as u32)),
+    rule(libc::SYS_ioctl, 1, ArgumentTest::Is(libc::TIOCSTI as u32)),
+    rule(libc::SYS_ioctl, 1, ArgumentTest::Is(libc::TIOCLINUX as u32)),
+    rule(libc::SYS_ioctl, 1, ArgumentTest::Is(libc::TIOCSETD as u32)),
     // A lease on a read-only file would block writers outside the sandbox.
-    rule(libc::SYS_fcntl, 1, Test::Is(libc::F_SETLEASE as u32)),
-    rule(libc::SYS_personality, 0, Test::NotIn(&[0, 0x0004_0000, u32::MAX])),
-    rule(libc::SYS_mknodat, 2, Test::Masked(libc::S_IFMT, libc::S_IFCHR)),
-    rule(libc::SYS_mknodat, 2, Test::Masked(libc::S_IFMT, libc::S_IFBLK)),
+    rule(libc::SYS_fcntl, 1, ArgumentTest::Is(libc::F_SETLEASE as u32)),
+    rule(libc::SYS_personality, 0, ArgumentTest::NotIn(&[0, 0x0004_0000, u32::MAX])),
+    rule(libc::SYS_mknodat, 2, ArgumentTest::Masked(libc::S_IFMT, libc::S_IFCHR)),
+    rule(libc::SYS_mknodat, 2, ArgumentTest::Masked(libc::S_IFMT, libc::S_IFBLK)),
     rule(libc::SYS_mknodat, 2, SET_ID),
     rule(libc::SYS_fchmod, 1, SET_ID),
     rule(libc::SYS_fchmodat, 2, SET_ID),
     rule(452, 2, SET_ID), // fchmodat2
-    rule(libc::SYS_openat, 3, Test::NewSetId { flags: 2 }),
+    rule(libc::SYS_openat, 3, ArgumentTest::NewSetId { flags: 2 }),
     rule(libc::SYS_mkdirat, 2, SET_ID),
     // The limit on core dumps is 1 and stays so: at 0 a crash would start the host's handler of crashes.
     // Programs that want none (and some refuse to run with any) get the answer that they have none.
-    Rule { call: libc::SYS_setrlimit, argument: 0, test: Test::Is(CORE), verdict: Verdict::Errno(0) },
-    Rule {
+    SyscallRule {
+        call: libc::SYS_setrlimit,
+        argument: 0,
+        test: ArgumentTest::Is(CORE),
+        verdict: SyscallVerdict::Errno(0),
+    },
+    SyscallRule {
         call: libc::SYS_prlimit64,
         argument: 1,
-        test: Test::With { is: CORE, pointer: 2 },
-        verdict: Verdict::Errno(0),
+        test: ArgumentTest::With { is: CORE, pointer: 2 },
+        verdict: SyscallVerdict::Errno(0),
     },
 ];
 /// `RLIMIT_CORE`, as the kernel has it: C libraries do not agree on its type.
@@ -220,37 +225,37 @@ const CORE: u32 = 4;
 
 /// The older forms of the same calls.
 #[cfg(target_arch = "x86_64")]
-pub const RULES_HERE: &[Rule] = &[
-    rule(libc::SYS_mknod, 1, Test::Masked(libc::S_IFMT, libc::S_IFCHR)),
-    rule(libc::SYS_mknod, 1, Test::Masked(libc::S_IFMT, libc::S_IFBLK)),
+pub const RULES_HERE: &[SyscallRule] = &[
+    rule(libc::SYS_mknod, 1, ArgumentTest::Masked(libc::S_IFMT, libc::S_IFCHR)),
+    rule(libc::SYS_mknod, 1, ArgumentTest::Masked(libc::S_IFMT, libc::S_IFBLK)),
     rule(libc::SYS_mknod, 1, SET_ID),
     rule(libc::SYS_chmod, 1, SET_ID),
-    rule(libc::SYS_open, 2, Test::NewSetId { flags: 1 }),
+    rule(libc::SYS_open, 2, ArgumentTest::NewSetId { flags: 1 }),
     rule(libc::SYS_creat, 1, SET_ID),
     rule(libc::SYS_mkdir, 1, SET_ID),
 ];
 /// The older forms of the same calls.
 #[cfg(target_arch = "aarch64")]
-pub const RULES_HERE: &[Rule] = &[];
+pub const RULES_HERE: &[SyscallRule] = &[];
 
 /// Socket families by network mode: with the network off only local sockets, otherwise also IP and the
 /// netlink that libc asks about interfaces.
-pub fn network_rules(network: &Network) -> Vec<Rule> {
+pub fn network_rules(network: &Network) -> Vec<SyscallRule> {
     const LOCAL: &[u32] = &[libc::AF_UNIX as u32];
     const LOOPBACK: &[u32] =
         &[libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32];
     let families = if *network == Network::Off { LOCAL } else { LOOPBACK };
-    let verdict = Verdict::Errno(libc::EACCES);
+    let verdict = SyscallVerdict::Errno(libc::EACCES);
     [libc::SYS_socket, libc::SYS_socketpair]
-        .map(|call| Rule { call, argument: 0, test: Test::NotIn(families), verdict })
+        .map(|call| SyscallRule { call, argument: 0, test: ArgumentTest::NotIn(families), verdict })
         .to_vec()
 }
 
 /// What the table says about a call, argument by argument. The BPF program must say the same; a test compares
 /// them.
-pub fn decide(network: &Network, arch: u32, number: u32, arguments: [u64; 6]) -> Verdict {
+pub fn decide(network: &Network, arch: u32, number: u32, arguments: [u64; 6]) -> SyscallVerdict {
     if arch != ARCH || (cfg!(target_arch = "x86_64") && number & X32 != 0) {
-        return Verdict::Kill;
+        return SyscallVerdict::Kill;
     }
     if number > LAST_KNOWN {
         return ENOSYS;
@@ -264,20 +269,20 @@ pub fn decide(network: &Network, arch: u32, number: u32, arguments: [u64; 6]) ->
         let argument = |at: u8| arguments.get(usize::from(at)).copied().unwrap_or_default() as u32;
         let value = argument(rule.argument);
         let hit = match rule.test {
-            Test::AnyBit(bits) => value & bits != 0,
-            Test::Is(wanted) => value == wanted,
-            Test::NotIn(list) => !list.contains(&value),
-            Test::Masked(mask, wanted) => value & mask == wanted,
-            Test::With { is, pointer } => {
+            ArgumentTest::AnyBit(bits) => value & bits != 0,
+            ArgumentTest::Is(wanted) => value == wanted,
+            ArgumentTest::NotIn(list) => !list.contains(&value),
+            ArgumentTest::Masked(mask, wanted) => value & mask == wanted,
+            ArgumentTest::With { is, pointer } => {
                 value == is && arguments.get(usize::from(pointer)).is_some_and(|pointer| *pointer != 0)
             }
-            Test::NewSetId { flags } => argument(flags) & MAKES_FILE != 0 && value & SET_ID_BITS != 0,
+            ArgumentTest::NewSetId { flags } => argument(flags) & MAKES_FILE != 0 && value & SET_ID_BITS != 0,
         };
         if rule.call == i64::from(number) && hit {
             return rule.verdict;
         }
     }
-    Verdict::Allow
+    SyscallVerdict::Allow
 }
 
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
@@ -295,47 +300,47 @@ pub fn program(network: &Network) -> Vec<libc::sock_filter> {
     let mut code = vec![
         plain(LOAD, 4),
         jump(JUMP_EQUAL, ARCH, 1, 0),
-        plain(RETURN, Verdict::Kill.code()),
+        plain(RETURN, SyscallVerdict::Kill.code()),
         plain(LOAD, 0),
     ];
     if cfg!(target_arch = "x86_64") {
-        code.extend([jump(JUMP_SET, X32, 0, 1), plain(RETURN, Verdict::Kill.code())]);
+        code.extend([jump(JUMP_SET, X32, 0, 1), plain(RETURN, SyscallVerdict::Kill.code())]);
     }
     code.extend([jump(JUMP_GREATER, LAST_KNOWN, 0, 1), plain(RETURN, ENOSYS.code())]);
     for (call, verdict) in REFUSED.iter().chain(REFUSED_HERE) {
         code.extend([jump(JUMP_EQUAL, *call as u32, 0, 1), plain(RETURN, verdict.code())]);
     }
     let network = network_rules(network);
-    let rules: Vec<&Rule> = RULES.iter().chain(RULES_HERE).chain(&network).collect();
+    let rules: Vec<&SyscallRule> = RULES.iter().chain(RULES_HERE).chain(&network).collect();
     for group in rules.chunk_by(|a, b| a.call == b.call) {
         let body: Vec<_> = group.iter().flat_map(|rule| tests(rule)).collect();
         let Some(first) = group.first() else { continue };
         // Past the body and its final `allow`.
         code.push(jump(JUMP_EQUAL, first.call as u32, 0, body.len() as u8 + 1));
         code.extend(body);
-        code.push(plain(RETURN, Verdict::Allow.code()));
+        code.push(plain(RETURN, SyscallVerdict::Allow.code()));
     }
-    code.push(plain(RETURN, Verdict::Allow.code()));
+    code.push(plain(RETURN, SyscallVerdict::Allow.code()));
     code
 }
 
 /// The instructions of one rule: load the argument, test it, refuse or fall through.
-fn tests(rule: &Rule) -> Vec<libc::sock_filter> {
+fn tests(rule: &SyscallRule) -> Vec<libc::sock_filter> {
     let low_word = |argument: u8| 16 + 8 * u32::from(argument);
     let refuse = plain(RETURN, rule.verdict.code());
     let mut code = vec![plain(LOAD, low_word(rule.argument))];
     match rule.test {
-        Test::AnyBit(bits) => code.extend([jump(JUMP_SET, bits, 0, 1), refuse]),
-        Test::Is(value) => code.extend([jump(JUMP_EQUAL, value, 0, 1), refuse]),
-        Test::NotIn(list) => {
+        ArgumentTest::AnyBit(bits) => code.extend([jump(JUMP_SET, bits, 0, 1), refuse]),
+        ArgumentTest::Is(value) => code.extend([jump(JUMP_EQUAL, value, 0, 1), refuse]),
+        ArgumentTest::NotIn(list) => {
             let count = list.len() as u8;
             code.extend(list.iter().zip(0u8..).map(|(value, at)| jump(JUMP_EQUAL, *value, count - at, 0)));
             code.push(refuse);
         }
-        Test::Masked(mask, value) => {
+        ArgumentTest::Masked(mask, value) => {
             code.extend([plain(AND, mask), jump(JUMP_EQUAL, value, 0, 1), refuse]);
         }
-        Test::With { is, pointer } => code.extend([
+        ArgumentTest::With { is, pointer } => code.extend([
             jump(JUMP_EQUAL, is, 0, 5),
             plain(LOAD, low_word(pointer)),
             jump(JUMP_EQUAL, 0, 0, 2),
@@ -343,7 +348,7 @@ fn tests(rule: &Rule) -> Vec<libc::sock_filter> {
             jump(JUMP_EQUAL, 0, 1, 0),
             refuse,
         ]),
-        Test::NewSetId { flags } => code.extend([
+        ArgumentTest::NewSetId { flags } => code.extend([
             jump(JUMP_SET, SET_ID_BITS, 0, 3),
             plain(LOAD, low_word(flags)),
             jump(JUMP_SET, MAKES_FILE, 0, 1),

@@ -7,13 +7,13 @@ use super::*;
 const I386: u32 = 0x4000_0003;
 
 /// What a call looks like to a filter.
-struct Call {
+struct SyscallSample {
     number: u32,
     arch: u32,
     arguments: [u64; 6],
 }
 
-impl Call {
+impl SyscallSample {
     fn word(&self, offset: u32) -> u32 {
         match offset {
             0 => self.number,
@@ -28,7 +28,7 @@ impl Call {
 }
 
 /// Runs a program, noting which instructions were reached.
-fn interpret(code: &[libc::sock_filter], call: &Call, reached: &mut BTreeSet<usize>) -> u32 {
+fn interpret(code: &[libc::sock_filter], call: &SyscallSample, reached: &mut BTreeSet<usize>) -> u32 {
     let (mut at, mut value) = (0, 0u32);
     loop {
         reached.insert(at);
@@ -80,7 +80,7 @@ fn the_program_is_the_table_for_every_number_of_every_entry() {
                         let mut arguments = [others[argument / 6]; 6];
                         let argument = argument % 6;
                         arguments[argument] = value;
-                        let call = Call { number, arch, arguments };
+                        let call = SyscallSample { number, arch, arguments };
                         let got = interpret(&code, &call, &mut reached);
                         let want = decide(&network, arch, number, arguments).code();
                         assert_eq!(
@@ -101,13 +101,13 @@ fn the_program_is_the_table_for_every_number_of_every_entry() {
 #[test]
 fn other_entries_and_unknown_numbers_never_get_through() {
     for number in 0..1024 {
-        assert_eq!(decide(&Network::Off, I386, number, [0; 6]), Verdict::Kill);
+        assert_eq!(decide(&Network::Off, I386, number, [0; 6]), SyscallVerdict::Kill);
         if cfg!(target_arch = "x86_64") {
-            assert_eq!(decide(&Network::Off, ARCH, number | X32, [0; 6]), Verdict::Kill);
+            assert_eq!(decide(&Network::Off, ARCH, number | X32, [0; 6]), SyscallVerdict::Kill);
         }
     }
     for number in LAST_KNOWN + 1..1024 {
-        assert_eq!(decide(&Network::Off, ARCH, number, [0; 6]), Verdict::Errno(libc::ENOSYS));
+        assert_eq!(decide(&Network::Off, ARCH, number, [0; 6]), SyscallVerdict::Errno(libc::ENOSYS));
     }
 }
 
@@ -116,24 +116,24 @@ fn ordinary_calls_go_through() {
     for call in
         [libc::SYS_read, libc::SYS_write, libc::SYS_execve, libc::SYS_mmap, libc::SYS_futex, libc::SYS_clone]
     {
-        assert_eq!(decide(&Network::Off, ARCH, call as u32, [0; 6]), Verdict::Allow);
+        assert_eq!(decide(&Network::Off, ARCH, call as u32, [0; 6]), SyscallVerdict::Allow);
     }
     let unix = [libc::AF_UNIX as u64, 0, 0, 0, 0, 0];
     let inet = [libc::AF_INET as u64, 0, 0, 0, 0, 0];
     let socket = libc::SYS_socket as u32;
-    assert_eq!(decide(&Network::Off, ARCH, socket, unix), Verdict::Allow);
-    assert_eq!(decide(&Network::Off, ARCH, socket, inet), Verdict::Errno(libc::EACCES));
-    assert_eq!(decide(&Network::Loopback, ARCH, socket, inet), Verdict::Allow);
+    assert_eq!(decide(&Network::Off, ARCH, socket, unix), SyscallVerdict::Allow);
+    assert_eq!(decide(&Network::Off, ARCH, socket, inet), SyscallVerdict::Errno(libc::EACCES));
+    assert_eq!(decide(&Network::Loopback, ARCH, socket, inet), SyscallVerdict::Allow);
 }
 
 #[test]
 fn leases_cannot_be_taken_and_other_control_of_files_works() {
     let fcntl =
         |command: i32| decide(&Network::Off, ARCH, libc::SYS_fcntl as u32, [3, command as u64, 0, 0, 0, 0]);
-    assert_eq!(fcntl(libc::F_SETLEASE), Verdict::Errno(libc::EPERM));
+    assert_eq!(fcntl(libc::F_SETLEASE), SyscallVerdict::Errno(libc::EPERM));
     for command in [libc::F_GETFL, libc::F_SETFL, libc::F_DUPFD_CLOEXEC, libc::F_OFD_SETLK, libc::F_GETLEASE]
     {
-        assert_eq!(fcntl(command), Verdict::Allow);
+        assert_eq!(fcntl(command), SyscallVerdict::Allow);
     }
 }
 
@@ -143,11 +143,11 @@ fn the_limit_on_core_dumps_is_read_and_never_set() {
         decide(&Network::Off, ARCH, libc::SYS_prlimit64 as u32, [0, resource.into(), new, 0, 0, 0])
     };
     assert_eq!(CORE, libc::RLIMIT_CORE);
-    assert_eq!(prlimit(CORE, 0), Verdict::Allow);
-    assert_eq!(prlimit(CORE, 1 << 32), Verdict::Errno(0));
-    assert_eq!(prlimit(libc::RLIMIT_NOFILE, 4096), Verdict::Allow);
+    assert_eq!(prlimit(CORE, 0), SyscallVerdict::Allow);
+    assert_eq!(prlimit(CORE, 1 << 32), SyscallVerdict::Errno(0));
+    assert_eq!(prlimit(libc::RLIMIT_NOFILE, 4096), SyscallVerdict::Allow);
     let set = decide(&Network::Off, ARCH, libc::SYS_setrlimit as u32, [CORE.into(), 4096, 0, 0, 0, 0]);
-    assert_eq!(set, Verdict::Errno(0));
+    assert_eq!(set, SyscallVerdict::Errno(0));
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub(crate) struct Bind {
 
 /// The view as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ViewPlan {
     links: Vec<(PathBuf, PathBuf)>,
     system: Vec<Bind>,
     /// Folders the policy names, the workspace last among equals.
@@ -96,10 +96,10 @@ pub(crate) struct Plan {
     mounted: Vec<Vec<PathBuf>>,
 }
 
-impl Plan {
+impl ViewPlan {
     /// Looks at the host and decides what goes where. `workspace` is the folder on the host; without one it
     /// is private.
-    pub(crate) fn make(policy: &SandboxPolicy, workspace: Option<&Path>) -> Result<Plan, ToolError> {
+    pub(crate) fn make(policy: &SandboxPolicy, workspace: Option<&Path>) -> Result<ViewPlan, ToolError> {
         let mut links = Vec::new();
         let mut system = Vec::new();
         for path in &policy.system {
@@ -165,7 +165,7 @@ impl Plan {
         let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
         let limits = policy.limits.clone();
         let (protect, obeyed) = (Vec::new(), Vec::new());
-        let mut plan = Plan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted };
+        let mut plan = ViewPlan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted };
         let folders = plan.writable();
         let protect = needed(&folders, &policy.protect, GitView::Outside)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
@@ -268,17 +268,17 @@ fn at<T>(step: impl std::fmt::Display, result: io::Result<T>) -> Built<T> {
 
 /// A folder that a policy names, detached.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct DetachedTree {
     mount: OwnedFd,
     /// What is mounted below and is not part of `mount`, by its place in the view, outer mounts first.
     below: Vec<(PathBuf, OwnedFd)>,
 }
 
 /// Detaches the folders a policy names, with all that is mounted below them.
-pub(crate) fn detach_binds(plan: &Plan) -> Built<Vec<Tree>> {
+pub(crate) fn detach_binds(plan: &ViewPlan) -> Built<Vec<DetachedTree>> {
     let detach = |bind: &Bind| {
         let mount = mount::detach(resolved(&bind.source)?.as_fd())?;
-        Ok(Tree { mount, below: Vec::new() })
+        Ok(DetachedTree { mount, below: Vec::new() })
     };
     plan.binds.iter().map(|bind| at(bind.source.display(), detach(bind))).collect()
 }
@@ -286,7 +286,7 @@ pub(crate) fn detach_binds(plan: &Plan) -> Built<Vec<Tree>> {
 /// Detaches the folders a policy names mount by mount, mapping the owners of each, for a caller that is root.
 /// A folder whose owners cannot be mapped is an error, unless it is only there to be read. A mount below one
 /// of which that is true is left out and told.
-pub(crate) fn detach_mapped(plan: &Plan, identity: Identity) -> Built<(Vec<Tree>, Vec<PathBuf>)> {
+pub(crate) fn detach_mapped(plan: &ViewPlan, identity: Identity) -> Built<(Vec<DetachedTree>, Vec<PathBuf>)> {
     let mut namespaces = BTreeMap::new();
     let mut map = |mount: &OwnedFd, owner: Option<(u32, u32)>| {
         let Some(owner) = owner else { return Ok(()) };
@@ -326,7 +326,7 @@ pub(crate) fn detach_mapped(plan: &Plan, identity: Identity) -> Built<(Vec<Tree>
                 Err(_) => left_out.push(path.clone()),
             }
         }
-        Ok(Tree { mount, below })
+        Ok(DetachedTree { mount, below })
     };
     let each = plan.binds.iter().zip(&plan.mounted);
     let trees =
@@ -347,7 +347,7 @@ fn resolved(path: &Path) -> io::Result<OwnedFd> {
 
 /// Builds the view in a mount namespace of its own and makes it the root. `binds` are those of `plan.binds`,
 /// detached, in the same order.
-pub(crate) fn build(plan: &Plan, binds: Vec<Tree>, guards: &[Guard]) -> Built<()> {
+pub(crate) fn build(plan: &ViewPlan, binds: Vec<DetachedTree>, guards: &[Guard]) -> Built<()> {
     at("private mounts", mount::make_private())?;
     let system: Vec<OwnedFd> = plan
         .system
@@ -434,7 +434,7 @@ pub(crate) fn mount_processes(target: &std::ffi::CStr) -> io::Result<()> {
 }
 
 /// The private folders, each with the limit of the policy.
-fn scratch(root: BorrowedFd<'_>, plan: &Plan) -> Built<()> {
+fn scratch(root: BorrowedFd<'_>, plan: &ViewPlan) -> Built<()> {
     let (bytes, inodes) = (plan.limits.scratch, plan.limits.scratch_files());
     for (path, mode) in plan.scratch.iter().copied() {
         at(path, place(root, Path::new(path), true))?;
@@ -516,7 +516,7 @@ pub(crate) struct Covers {
 
 impl Covers {
     /// `later` is to be masked once it is there.
-    pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf], later: &[PathBuf]) -> Covers {
+    pub(crate) fn new(plan: &ViewPlan, guards: &[Guard], protect: &[PathBuf], later: &[PathBuf]) -> Covers {
         let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
         let mask = plan.mask.iter().chain(later).cloned().collect();
         // From inside the view not all that git obeys can be found again: its settings in a home folder are

@@ -7,7 +7,7 @@
 //! names not on the list are not resolved. A tunnel carries TLS or HTTP for the host it was opened to; other
 //! protocols need a rule that ends with `/raw`.
 
-mod hello;
+mod client_hello;
 mod request;
 mod serve;
 
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -23,6 +23,7 @@ use tokio::net::{TcpListener, lookup_host};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use toolwright_core::BoxFuture;
 use toolwright_net::{Host, HostRules, Reach};
+use toolwright_util::lock;
 
 /// Where programs in the sandbox find the proxy.
 pub(crate) const PORT: u16 = 3128;
@@ -124,13 +125,9 @@ impl std::fmt::Debug for Desk {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Desk {
     /// The addresses that may be dialled for a host, every one of them checked.
-    async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::Refusal> {
+    async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::ProxyRefusal> {
         let outcome = self.decide(host, port).await;
         self.record(host, port, outcome.as_ref().err().map(|(_, words)| *words));
         outcome
@@ -144,7 +141,7 @@ impl Desk {
         events.push_back(NetworkEvent { host: host.to_string(), port, refused: refused.map(str::to_owned) });
     }
 
-    async fn decide(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::Refusal> {
+    async fn decide(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::ProxyRefusal> {
         if !self.rules.allow(host, port) {
             return Err((403, "the policy of this sandbox does not open this host and port"));
         }

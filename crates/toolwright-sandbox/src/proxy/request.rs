@@ -8,7 +8,7 @@ const MAX_FIELDS: usize = 100;
 
 /// A request to the proxy.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct ProxyRequest {
     pub(super) host: Host,
     pub(super) port: u16,
     pub(super) kind: RequestKind,
@@ -34,9 +34,9 @@ pub(super) struct Forward {
 }
 
 /// Why a request is not carried out: the status, and words for people.
-pub(super) type Refusal = (u16, &'static str);
+pub(super) type ProxyRefusal = (u16, &'static str);
 
-const fn bad(words: &'static str) -> Refusal {
+const fn bad(words: &'static str) -> ProxyRefusal {
     (400, words)
 }
 
@@ -49,12 +49,12 @@ struct RequestHead<'h> {
 }
 
 /// Reads a request to the proxy, the empty line included.
-pub(super) fn parse(head: &[u8]) -> Result<Request, Refusal> {
+pub(super) fn parse(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
     let head = RequestHead::read(head)?;
     if head.method == "CONNECT" {
         let (host, port) = split_port(head.target, None).map_err(bad)?;
         let host = Host::parse(host).map_err(bad)?;
-        return Ok(Request { host, port, kind: RequestKind::Tunnel });
+        return Ok(ProxyRequest { host, port, kind: RequestKind::Tunnel });
     }
     let rest =
         head.target.strip_prefix("http://").ok_or(bad("a proxy wants `http://host/path`, or CONNECT"))?;
@@ -63,11 +63,11 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, Refusal> {
     let (host, port) = split_port(authority, Some(80)).map_err(bad)?;
     let host = Host::parse(host).map_err(bad)?;
     let forward = head.forward(path, authority, &host, port, 80)?;
-    Ok(Request { host, port, kind: RequestKind::Forward(forward) })
+    Ok(ProxyRequest { host, port, kind: RequestKind::Forward(forward) })
 }
 
 /// Reads a request inside a tunnel, which must be for the host and the port that the tunnel was opened to.
-pub(super) fn parse_inside(head: &[u8], host: &Host, port: u16) -> Result<Forward, Refusal> {
+pub(super) fn parse_inside(head: &[u8], host: &Host, port: u16) -> Result<Forward, ProxyRefusal> {
     let head = RequestHead::read(head)?;
     if !head.target.starts_with('/') {
         return Err(bad("a request in a tunnel is for a path"));
@@ -81,7 +81,7 @@ pub(super) fn parse_inside(head: &[u8], host: &Host, port: u16) -> Result<Forwar
 }
 
 impl<'h> RequestHead<'h> {
-    fn read(head: &'h [u8]) -> Result<Self, Refusal> {
+    fn read(head: &'h [u8]) -> Result<Self, ProxyRefusal> {
         let head = std::str::from_utf8(head).map_err(|_| bad("the head is not text"))?;
         let head = head.strip_suffix("\r\n\r\n").ok_or(bad("the head has no end"))?;
         if head
@@ -123,7 +123,7 @@ impl<'h> RequestHead<'h> {
         host: &Host,
         port: u16,
         usual: u16,
-    ) -> Result<Forward, Refusal> {
+    ) -> Result<Forward, ProxyRefusal> {
         if path.contains('#') || !path.bytes().all(|one| one.is_ascii_graphic()) {
             return Err(bad("an odd path"));
         }
@@ -176,7 +176,7 @@ impl<'h> RequestHead<'h> {
     }
 }
 
-fn field(line: &str) -> Result<(&str, &str), Refusal> {
+fn field(line: &str) -> Result<(&str, &str), ProxyRefusal> {
     let (name, value) = line.split_once(':').ok_or(bad("a field without a colon"))?;
     let token = |one: u8| one.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&one);
     if name.is_empty() || !name.bytes().all(token) {
@@ -198,7 +198,7 @@ mod tests {
         let request = parse(b"CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         assert_eq!(
             request,
-            Request { host: Host::Name("example.com".into()), port: 443, kind: RequestKind::Tunnel }
+            ProxyRequest { host: Host::Name("example.com".into()), port: 443, kind: RequestKind::Tunnel }
         );
         let request = parse(
             b"POST http://example.com:8080?q=1 HTTP/1.1\r\nHost: EXAMPLE.com:8080\r\nProxy-Authorization: x\r\n\

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use toolwright_net::Host;
 
-use super::hello::{Hello, MAX_HELLO, NOT_READABLE};
-use super::request::{self, Forward, MAX_HEAD, Request, RequestKind};
+use super::client_hello::{Hello, MAX_HELLO, NOT_READABLE};
+use super::request::{self, Forward, MAX_HEAD, ProxyRequest, RequestKind};
 use super::{Desk, lock};
 
 /// How long a head, a name or a dial may take.
@@ -30,7 +30,7 @@ pub(super) async fn connection(mut client: TcpStream, desk: &Desk) {
 }
 
 /// Writes why a request is not carried out, as a response.
-async fn refuse(client: &mut TcpStream, (status, words): request::Refusal) {
+async fn refuse(client: &mut TcpStream, (status, words): request::ProxyRefusal) {
     let body = format!("toolwright: {words}\n");
     let text = format!(
         "HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\nX-Toolwright-Refused: {words}\r\nContent-Length: {}\r\n\
@@ -66,10 +66,10 @@ async fn drain(client: &mut TcpStream) {
     }
 }
 
-async fn answer(client: &mut TcpStream, desk: &Desk) -> Result<(), request::Refusal> {
+async fn answer(client: &mut TcpStream, desk: &Desk) -> Result<(), request::ProxyRefusal> {
     let read = timeout(PATIENCE, read_head(client)).await;
     let (head, early) = read.map_err(|_| (400, "the head did not arrive in time"))??;
-    let Request { host, port, kind } = request::parse(&head)?;
+    let ProxyRequest { host, port, kind } = request::parse(&head)?;
     let mut server = dial(&desk.addresses(&host, port).await?).await?;
     match kind {
         RequestKind::Tunnel => {
@@ -158,7 +158,7 @@ async fn upgraded(
 }
 
 /// Reads to the empty line; what came after it is returned apart.
-async fn read_head(client: &mut TcpStream) -> Result<(Vec<u8>, Vec<u8>), request::Refusal> {
+async fn read_head(client: &mut TcpStream) -> Result<(Vec<u8>, Vec<u8>), request::ProxyRefusal> {
     let mut head = Vec::with_capacity(1024);
     let mut piece = [0; 2048];
     loop {
@@ -184,7 +184,7 @@ async fn read_head(client: &mut TcpStream) -> Result<(Vec<u8>, Vec<u8>), request
     }
 }
 
-async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, request::Refusal> {
+async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, request::ProxyRefusal> {
     for address in addresses {
         if let Ok(Ok(stream)) = timeout(PATIENCE, TcpStream::connect(address)).await {
             let _ = stream.set_nodelay(true);
@@ -224,7 +224,7 @@ enum Opening {
 /// Why a tunnel is closed, and in which protocol the client is notified.
 enum Closing {
     Tls(&'static str),
-    Http(request::Refusal),
+    Http(request::ProxyRefusal),
     Other(&'static str),
 }
 

@@ -130,7 +130,7 @@ async fn a_tunnel_to_one_host_is_not_a_way_to_another() {
         let mut stream = TcpStream::connect(at).await.unwrap();
         let head = format!("CONNECT {target}:{port} HTTP/1.1\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(&hello::tests::hello(names, record)).await.unwrap();
+        stream.write_all(&client_hello::tests::hello(names, record)).await.unwrap();
         let mut answer = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer)).await;
         assert!(read.is_ok(), "the tunnel was left open");
@@ -175,7 +175,7 @@ async fn a_tunnel_carries_tls_and_http_for_its_host_and_nothing_else() {
     let rules = [format!("open.example:{port}"), format!("127.0.0.1:{port}")];
     let (proxy, at) = proxy(&rules, |_| vec![[127, 0, 0, 1].into()]).await;
     let alert =
-        [&[21, 3, 1, 0, 2, 1, 90], hello::tests::hello(&["evil.example"], 10_000).as_slice()].concat();
+        [&[21, 3, 1, 0, 2, 1, 90], client_hello::tests::hello(&["evil.example"], 10_000).as_slice()].concat();
     let other_host = b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n";
     for bytes in
         [&alert[..], b"SSH-2.0-x\r\n", &[23, 3, 3, 0, 1, 0], other_host, b"\0\0\0\x08\x04\xd2\x16\x2f"]

@@ -20,7 +20,7 @@ const MOVE_MOUNT_T_EMPTY_PATH: libc::c_uint = 0x40;
 /// The kernel's `struct mount_attr`.
 #[derive(Default)]
 #[repr(C)]
-struct Attributes {
+struct MountAttr {
     set: u64,
     clear: u64,
     propagation: u64,
@@ -64,21 +64,21 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Resul
 /// Sets attributes on a mount and everything below it, and cuts it off from the one it is a copy of: what is
 /// mounted there later does not appear here.
 pub(crate) fn restrict(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
-    set(mount, Attributes { set: attributes, propagation: libc::MS_PRIVATE, ..Attributes::default() }, true)
+    set(mount, MountAttr { set: attributes, propagation: libc::MS_PRIVATE, ..MountAttr::default() }, true)
 }
 
 /// Sets attributes on this mount alone.
 pub(crate) fn restrict_one(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
-    set(mount, Attributes { set: attributes, ..Attributes::default() }, false)
+    set(mount, MountAttr { set: attributes, ..MountAttr::default() }, false)
 }
 
 /// Shows the owners of files of this mount alone through the mapping of a user namespace.
 pub(crate) fn map_owners(mount: BorrowedFd<'_>, namespace: BorrowedFd<'_>) -> io::Result<()> {
     let userns = namespace.as_raw_fd() as u64;
-    set(mount, Attributes { set: IDMAP, userns, ..Attributes::default() }, false)
+    set(mount, MountAttr { set: IDMAP, userns, ..MountAttr::default() }, false)
 }
 
-fn set(mount: BorrowedFd<'_>, attributes: Attributes, recursive: bool) -> io::Result<()> {
+fn set(mount: BorrowedFd<'_>, attributes: MountAttr, recursive: bool) -> io::Result<()> {
     let mut flags = libc::AT_EMPTY_PATH as libc::c_uint;
     if recursive {
         flags |= libc::AT_RECURSIVE as libc::c_uint;
@@ -91,7 +91,7 @@ fn set(mount: BorrowedFd<'_>, attributes: Attributes, recursive: bool) -> io::Re
             c"".as_ptr(),
             flags,
             &raw const attributes,
-            size_of::<Attributes>(),
+            size_of::<MountAttr>(),
         )
     })
     .map(drop)

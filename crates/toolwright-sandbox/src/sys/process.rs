@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use super::{check, own};
 
 /// Which side of a fork this is.
-pub(crate) enum Side {
+pub(crate) enum ForkSide {
     /// The new process.
     Child,
     /// The old one, with the new one's number.
@@ -15,12 +15,12 @@ pub(crate) enum Side {
 }
 
 /// Forks, giving the child new namespaces of the kinds in `flags`. The calling process has one thread.
-pub(crate) fn fork(flags: libc::c_int) -> io::Result<Side> {
+pub(crate) fn fork(flags: libc::c_int) -> io::Result<ForkSide> {
     // The old call on purpose: `clone3` is refused by our own filter, under which a job forks its program.
     // SAFETY: without `CLONE_VM` and with no stack this behaves as fork. The launcher has one thread, so no
     // lock is held by a thread that the child lacks.
     let pid = check(unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) })?;
-    Ok(if pid == 0 { Side::Child } else { Side::Parent(pid as i32) })
+    Ok(if pid == 0 { ForkSide::Child } else { ForkSide::Parent(pid as i32) })
 }
 
 /// Ends the process at once, without running destructors or exit handlers.
@@ -145,12 +145,12 @@ pub(crate) fn new_session() -> io::Result<()> {
 
 /// The number of a resource that can be limited. C libraries do not agree on its type.
 #[cfg(target_env = "musl")]
-pub(crate) type Resource = libc::c_int;
+pub(crate) type LimitedResource = libc::c_int;
 #[cfg(not(target_env = "musl"))]
-pub(crate) type Resource = libc::__rlimit_resource_t;
+pub(crate) type LimitedResource = libc::__rlimit_resource_t;
 
 /// The most this process may ask for of one resource.
-pub(crate) fn hard_limit(resource: Resource) -> io::Result<u64> {
+pub(crate) fn hard_limit(resource: LimitedResource) -> io::Result<u64> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to one `rlimit`.
     check(unsafe { libc::getrlimit(resource, &raw mut now) }.into())?;
@@ -158,7 +158,7 @@ pub(crate) fn hard_limit(resource: Resource) -> io::Result<u64> {
 }
 
 /// Sets soft and hard limit of one resource, never raising the hard one.
-pub(crate) fn limit(resource: Resource, value: u64) -> io::Result<()> {
+pub(crate) fn limit(resource: LimitedResource, value: u64) -> io::Result<()> {
     let value = value.min(hard_limit(resource)?);
     let wanted = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is to one `rlimit`.

@@ -1,7 +1,7 @@
 //! The conformance suite on each backend that needs no other program.
 
 use toolwright_core::Sandbox;
-use toolwright_sandbox::conformance::{CHECKS, Check, Outcome};
+use toolwright_sandbox::conformance::{CHECKS, Check, CheckOutcome};
 use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::support::Case;
@@ -38,11 +38,11 @@ pub(crate) fn cases() -> Vec<Case> {
 
 async fn judge(check: &Check, sandbox: &dyn Sandbox) -> Result<(), String> {
     match (check.run)(sandbox).await {
-        Outcome::Passed => Ok(()),
-        Outcome::Skipped(reason) => {
+        CheckOutcome::Passed => Ok(()),
+        CheckOutcome::Skipped(reason) => {
             println!("skipped {} on {}: {reason}", check.name, sandbox.kind());
             Ok(())
         }
-        Outcome::Failed(reason) => Err(reason),
+        CheckOutcome::Failed(reason) => Err(reason),
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
-use toolwright_sandbox::conformance::{CHECKS, Outcome};
+use toolwright_sandbox::conformance::{CHECKS, CheckOutcome};
 use toolwright_sandbox::{EngineSandbox, Layer, Network, SandboxPolicy};
 
 use crate::support::{Case, alone, as_ordinary_user, check, equal, folder, is_root, text, wait_until};
@@ -209,11 +209,11 @@ impl Engine {
             let sandbox = self.open(SandboxPolicy::private()).await?;
             for check in CHECKS {
                 match (check.run)(&sandbox).await {
-                    Outcome::Passed => println!("{}: {} holds", self.program, check.name),
-                    Outcome::Skipped(reason) => {
+                    CheckOutcome::Passed => println!("{}: {} holds", self.program, check.name),
+                    CheckOutcome::Skipped(reason) => {
                         println!("{}: skipped {}: {reason}", self.program, check.name)
                     }
-                    Outcome::Failed(reason) => failed.push(format!("{}: {reason}", check.name)),
+                    CheckOutcome::Failed(reason) => failed.push(format!("{}: {reason}", check.name)),
                 }
             }
         }

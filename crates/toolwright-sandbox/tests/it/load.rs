@@ -1,4 +1,4 @@
-//! Floods, leaks, and the death of the runtime itself. Sizes are small enough for every run; the variables in
+//! Floods, leaks, and the death of the runtime itself. Sizes are small enough for each run; the variables in
 //! the comments make them full.
 
 use std::io::{BufRead, BufReader};

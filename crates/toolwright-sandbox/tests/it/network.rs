@@ -33,10 +33,10 @@ async fn rules() -> Result<(), String> {
 }
 
 /// The first lines a server was sent.
-type Seen = Arc<Mutex<Vec<String>>>;
+type FirstLines = Arc<Mutex<Vec<String>>>;
 
 /// A web server outside.
-fn server() -> Result<(u16, Seen), String> {
+fn server() -> Result<(u16, FirstLines), String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     let seen = Arc::new(Mutex::new(Vec::new()));

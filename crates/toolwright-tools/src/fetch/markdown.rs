@@ -2,21 +2,22 @@
 
 use toolwright_net::reqwest::Url;
 
-use super::tree::{Element, Node, Tree};
+use super::tree::{Element, PageNode, PageTree};
 
 /// The Markdown of an element; `None` when it is longer than `most` bytes. Addresses are made whole with the
 /// address of the page.
-pub(super) fn markdown(tree: &Tree, at: usize, page: &Url, most: usize) -> Option<String> {
+pub(super) fn markdown(tree: &PageTree, at: usize, page: &Url, most: usize) -> Option<String> {
     let (out, prefix) = (String::new(), String::new());
-    let mut writer = Writer { tree, page, out, prefix, lists: Vec::new(), literal: false, left: most };
+    let mut writer =
+        MarkdownWriter { tree, page, out, prefix, lists: Vec::new(), literal: false, left: most };
     writer.node(at);
     let mut out = writer.out.trim().to_owned();
     out.push_str("\n\n");
     (writer.left > 0).then_some(out)
 }
 
-struct Writer<'t> {
-    tree: &'t Tree,
+struct MarkdownWriter<'t> {
+    tree: &'t PageTree,
     page: &'t Url,
     out: String,
     /// What each line begins with: the marks of quotes and the indent of lists.
@@ -30,12 +31,12 @@ struct Writer<'t> {
     left: usize,
 }
 
-impl Writer<'_> {
+impl MarkdownWriter<'_> {
     fn node(&mut self, at: usize) {
         match self.tree.get(at) {
             _ if self.left == 0 => {}
-            Some(Node::Text(text)) => self.text(text),
-            Some(Node::Element(element)) => self.element(element),
+            Some(PageNode::Text(text)) => self.text(text),
+            Some(PageNode::Element(element)) => self.element(element),
             None => {}
         }
     }
@@ -298,7 +299,7 @@ impl Writer<'_> {
 }
 
 /// The elements of a name inside another, without looking into them. The depth of the tree is bounded.
-fn collect<'t>(tree: &'t Tree, element: &Element, name: &str, into: &mut Vec<&'t Element>) {
+fn collect<'t>(tree: &'t PageTree, element: &Element, name: &str, into: &mut Vec<&'t Element>) {
     for child in &element.children {
         match tree.element(*child) {
             Some(found) if found.name == name => into.push(found),

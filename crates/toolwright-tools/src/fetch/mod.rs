@@ -1,7 +1,7 @@
 //! `fetch_content`, `fetch_page_text`, `fetch_page_markdown` and `fetch_page_links`: pages of the web.
 //!
 //! Addresses come from models, so only the public internet, or what the run's `network` opens, is reached,
-//! redirects too; size and time of a page are bounded.
+//! redirects included; the size and the time of a fetch are bounded.
 
 mod markdown;
 mod text;
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use toolwright_core::{ErrorKind, ForeignClass, ToolContext, ToolDef, ToolError, ToolOutput};
 use toolwright_net::reqwest::Url;
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use toolwright_net::{Page, PageClient, PageError, PageRequest, Reach, belongs_to_connection};
+use toolwright_net::{FetchedPage, PageClient, PageError, PageRequest, Reach, belongs_to_connection};
 
-use self::tree::Tree;
+use self::tree::PageTree;
 use self::xpath::XPath;
 use crate::options::{Effect, Options, finish, object};
 
@@ -142,7 +142,7 @@ pub fn fetch_page_links(options: &Options) -> ToolDef {
 }
 
 /// Makes a value of the elements that were asked for.
-type Show = fn(&Tree, &Url, &[usize]) -> Result<Value, ToolError>;
+type Show = fn(&PageTree, &Url, &[usize]) -> Result<Value, ToolError>;
 
 /// The texts of elements, one after another. Elements stand inside each other, so together they can be far
 /// more than the page. What makes a text is told how long it may be.
@@ -177,7 +177,7 @@ fn page_tool(options: &Options, name: &'static str, description: &str, show: Sho
             let path = wanted.xpath.as_deref().map(XPath::parse).transpose()?;
             let found = web.get(&context, &wanted.url, &wanted.headers, wanted.on_error).await?;
             let page = match &found {
-                Some((url, html)) => Some((url, Tree::parse(html)?)),
+                Some((url, html)) => Some((url, PageTree::parse(html)?)),
                 None => None,
             };
             let parts = match (&page, &path) {
@@ -198,7 +198,7 @@ fn page_tool(options: &Options, name: &'static str, description: &str, show: Sho
     finish(tool, "web", Effect::Reads, &[])
 }
 
-fn links(tree: &Tree, parts: &[usize]) -> Result<Value, ToolError> {
+fn links(tree: &PageTree, parts: &[usize]) -> Result<Value, ToolError> {
     let mut found = Vec::new();
     let mut room = MAX_SHOWN;
     let mut waiting: Vec<usize> = parts.iter().rev().copied().collect();
@@ -277,7 +277,11 @@ impl Web {
     }
 
     /// One request, redirects included, in so much time.
-    pub(crate) async fn page(&self, request: PageRequest<'_>, longest: Duration) -> Result<Page, ToolError> {
+    pub(crate) async fn page(
+        &self,
+        request: PageRequest<'_>,
+        longest: Duration,
+    ) -> Result<FetchedPage, ToolError> {
         let answer = tokio::time::timeout(longest, self.client.send(request)).await;
         let answer = answer
             .map_err(|_| ToolError::of(ErrorKind::Timeout, format!("the page took more than {longest:?}")))?;
@@ -299,7 +303,7 @@ impl Web {
 }
 
 /// The page as text; `None` when there is none. Bytes that are not text are dropped.
-fn found(page: Page) -> Result<Option<(Url, String)>, ToolError> {
+fn found(page: FetchedPage) -> Result<Option<(Url, String)>, ToolError> {
     match page.status {
         200 => Ok(Some((page.url, text_of(&page.body)))),
         404 => Ok(None),
@@ -337,7 +341,7 @@ mod tests {
     fn a_page_does_not_become_far_more_than_it_is() {
         let url = Url::parse("http://a.example/").unwrap();
         let made = |page: &str, path: &str, show: Show| {
-            let tree = Tree::parse(page).unwrap();
+            let tree = PageTree::parse(page).unwrap();
             show(&tree, &url, &XPath::parse(path).unwrap().pick(&tree).unwrap()).map_err(|error| error.kind())
         };
         let text: Show = |tree, _, parts| joined(parts, |at, _| Ok(text::text(tree, at)));

@@ -1,6 +1,6 @@
 //! A part of a page as plain text: blocks on lines of their own, words with single blanks between them.
 
-use super::tree::{Node, Tree};
+use super::tree::{PageNode, PageTree};
 
 /// What was written last.
 enum Last {
@@ -14,20 +14,20 @@ enum Last {
 }
 
 /// The text of an element.
-pub(super) fn text(tree: &Tree, at: usize) -> String {
+pub(super) fn text(tree: &PageTree, at: usize) -> String {
     let mut out = String::new();
     let mut last = Last::BlankLine;
     let mut waiting = vec![(at, false)];
     while let Some((at, ends)) = waiting.pop() {
         match tree.get(at) {
-            Some(Node::Element(element)) => {
+            Some(PageNode::Element(element)) => {
                 break_line(&mut out, &mut last, &element.name);
                 if !ends {
                     waiting.push((at, true));
                     waiting.extend(element.children.iter().rev().map(|child| (*child, false)));
                 }
             }
-            Some(Node::Text(words)) => add(&mut out, &mut last, words),
+            Some(PageNode::Text(words)) => add(&mut out, &mut last, words),
             None => {}
         }
     }

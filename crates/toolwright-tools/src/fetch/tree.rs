@@ -10,7 +10,7 @@ const MAX_NODES: usize = 200_000;
 const MAX_DEPTH: usize = 200;
 
 /// An element or a text.
-pub(super) enum Node {
+pub(super) enum PageNode {
     Element(Element),
     Text(String),
 }
@@ -22,14 +22,14 @@ pub(super) struct Element {
 }
 
 /// A page. The first node is the element `html`.
-pub(super) struct Tree {
-    nodes: Vec<Node>,
+pub(super) struct PageTree {
+    nodes: Vec<PageNode>,
 }
 
-impl Tree {
+impl PageTree {
     /// Reads a page the way browsers do: nothing in it is an error.
-    pub(super) fn parse(html: &str) -> Result<Tree, ToolError> {
-        let mut builder = Builder { nodes: Vec::new(), open: Vec::new(), body: None };
+    pub(super) fn parse(html: &str) -> Result<PageTree, ToolError> {
+        let mut builder = TreeBuilder { nodes: Vec::new(), open: Vec::new(), body: None };
         builder.push("html", Vec::new());
         let mut inside = None::<Vec<u8>>;
         for Ok(token) in Tokenizer::new(html) {
@@ -58,10 +58,10 @@ impl Tree {
                 _ => {}
             }
         }
-        Ok(Tree { nodes: builder.nodes })
+        Ok(PageTree { nodes: builder.nodes })
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<&Node> {
+    pub(super) fn get(&self, at: usize) -> Option<&PageNode> {
         self.nodes.get(at)
     }
 
@@ -72,8 +72,8 @@ impl Tree {
     /// The element at a place; `None` for texts.
     pub(super) fn element(&self, at: usize) -> Option<&Element> {
         match self.nodes.get(at)? {
-            Node::Element(element) => Some(element),
-            Node::Text(_) => None,
+            PageNode::Element(element) => Some(element),
+            PageNode::Text(_) => None,
         }
     }
 
@@ -87,8 +87,8 @@ impl Tree {
         let mut waiting = vec![at];
         while let Some(at) = waiting.pop() {
             match self.nodes.get(at) {
-                Some(Node::Text(text)) => out.push_str(text),
-                Some(Node::Element(element)) => waiting.extend(element.children.iter().rev()),
+                Some(PageNode::Text(text)) => out.push_str(text),
+                Some(PageNode::Element(element)) => waiting.extend(element.children.iter().rev()),
                 None => {}
             }
         }
@@ -102,14 +102,14 @@ impl Element {
     }
 }
 
-struct Builder {
-    nodes: Vec<Node>,
+struct TreeBuilder {
+    nodes: Vec<PageNode>,
     /// The elements that are not closed yet, outermost first.
     open: Vec<usize>,
     body: Option<usize>,
 }
 
-impl Builder {
+impl TreeBuilder {
     fn start(&mut self, name: &str, attributes: Vec<(String, String)>) {
         match name {
             "html" => return,
@@ -159,7 +159,7 @@ impl Builder {
             self.begin_body(Vec::new());
         }
         let at = self.nodes.len();
-        self.nodes.push(Node::Text(text.to_owned()));
+        self.nodes.push(PageNode::Text(text.to_owned()));
         self.adopt(at);
     }
 
@@ -170,21 +170,25 @@ impl Builder {
 
     fn add(&mut self, name: &str, attributes: Vec<(String, String)>) -> usize {
         let at = self.nodes.len();
-        self.nodes.push(Node::Element(Element { name: name.to_owned(), attributes, children: Vec::new() }));
+        self.nodes.push(PageNode::Element(Element {
+            name: name.to_owned(),
+            attributes,
+            children: Vec::new(),
+        }));
         self.adopt(at);
         at
     }
 
     fn adopt(&mut self, child: usize) {
-        if let Some(Node::Element(parent)) = self.open.last().and_then(|at| self.nodes.get_mut(*at)) {
+        if let Some(PageNode::Element(parent)) = self.open.last().and_then(|at| self.nodes.get_mut(*at)) {
             parent.children.push(child);
         }
     }
 
     fn name(&self, at: usize) -> Option<&str> {
         match self.nodes.get(at)? {
-            Node::Element(element) => Some(&element.name),
-            Node::Text(_) => None,
+            PageNode::Element(element) => Some(&element.name),
+            PageNode::Text(_) => None,
         }
     }
 

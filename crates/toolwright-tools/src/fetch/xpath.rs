@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::tree::{Element, Node, Tree};
+use super::tree::{Element, PageNode, PageTree};
 
 /// The longest path.
 const MAX_LENGTH: usize = 1000;
@@ -17,16 +17,16 @@ const MAX_WORK: usize = 1 << 30;
 const MAX_DEPTH: usize = 16;
 
 /// Paths, one of which an element must fit.
-pub(super) struct XPath(Vec<Vec<Step>>);
+pub(super) struct XPath(Vec<Vec<PathStep>>);
 
-struct Step {
+struct PathStep {
     /// Whether elements further inside count too: `//`.
     anywhere: bool,
-    test: Test,
+    test: NodeTest,
     filters: Vec<Filter>,
 }
 
-enum Test {
+enum NodeTest {
     Name(String),
     Any,
     Own,
@@ -41,24 +41,24 @@ enum Filter {
 }
 
 enum Condition {
-    There(Part),
-    Equal(Part, String, bool),
-    Contains(Part, String),
-    StartsWith(Part, String),
+    There(FilterOperand),
+    Equal(FilterOperand, String, bool),
+    Contains(FilterOperand, String),
+    StartsWith(FilterOperand, String),
     Not(Box<Condition>),
     All(Vec<Condition>),
     Any(Vec<Condition>),
 }
 
 /// What a condition looks at.
-enum Part {
+enum FilterOperand {
     Attribute(String),
     /// The element's own text.
     Text,
     /// All text inside it.
     Content,
     Child(String),
-    Trimmed(Box<Part>),
+    Trimmed(Box<FilterOperand>),
 }
 
 impl XPath {
@@ -76,9 +76,9 @@ impl XPath {
     }
 
     /// The elements it picks, in the order of the page.
-    pub(super) fn pick(&self, tree: &Tree) -> Result<Vec<usize>, ToolError> {
+    pub(super) fn pick(&self, tree: &PageTree) -> Result<Vec<usize>, ToolError> {
         let parents = parents(tree);
-        let look = Look { tree, left: Cell::new(MAX_WORK) };
+        let look = PageSearch { tree, left: Cell::new(MAX_WORK) };
         let mut picked = vec![false; tree.len()];
         for path in &self.0 {
             let found = walk(&look, &parents, path);
@@ -98,12 +98,12 @@ impl XPath {
 
 /// The page, and how much more may be looked at: a condition can look at all text of the page for each of its
 /// elements.
-struct Look<'t> {
-    tree: &'t Tree,
+struct PageSearch<'t> {
+    tree: &'t PageTree,
     left: Cell<usize>,
 }
 
-impl Look<'_> {
+impl PageSearch<'_> {
     /// Whether so many more bytes or elements may be looked at.
     fn at(&self, amount: usize) -> bool {
         self.left.set(self.left.get().saturating_sub(amount));
@@ -120,7 +120,7 @@ impl Look<'_> {
     }
 }
 
-fn parents(tree: &Tree) -> Vec<usize> {
+fn parents(tree: &PageTree) -> Vec<usize> {
     let mut parents = vec![0; tree.len()];
     for at in 0..tree.len() {
         for child in tree.children(at) {
@@ -133,7 +133,7 @@ fn parents(tree: &Tree) -> Vec<usize> {
 }
 
 /// Follows the steps. Nodes are numbered in the order of the page; `None` is what stands above `html`.
-fn walk(look: &Look<'_>, parents: &[usize], path: &[Step]) -> Vec<usize> {
+fn walk(look: &PageSearch<'_>, parents: &[usize], path: &[PathStep]) -> Vec<usize> {
     let tree = look.tree;
     let mut here: Vec<Option<usize>> = vec![None];
     for step in path {
@@ -143,14 +143,14 @@ fn walk(look: &Look<'_>, parents: &[usize], path: &[Step]) -> Vec<usize> {
         let mut found = vec![false; tree.len()];
         for from in here {
             let mut candidates: Vec<usize> = match (&step.test, from) {
-                (Test::Own, Some(own)) => vec![own],
-                (Test::Own, None) | (Test::Parent, None | Some(0)) => continue,
-                (Test::Parent, Some(own)) => parents.get(own).copied().into_iter().collect(),
+                (NodeTest::Own, Some(own)) => vec![own],
+                (NodeTest::Own, None) | (NodeTest::Parent, None | Some(0)) => continue,
+                (NodeTest::Parent, Some(own)) => parents.get(own).copied().into_iter().collect(),
                 (_, Some(own)) => tree.children(own).to_vec(),
                 (_, None) => vec![0],
             };
             candidates.retain(|at| match (&step.test, tree.element(*at)) {
-                (Test::Name(name), Some(element)) => element.name == *name,
+                (NodeTest::Name(name), Some(element)) => element.name == *name,
                 (_, element) => element.is_some(),
             });
             for filter in &step.filters {
@@ -167,7 +167,7 @@ fn walk(look: &Look<'_>, parents: &[usize], path: &[Step]) -> Vec<usize> {
     here.into_iter().flatten().collect()
 }
 
-fn with_descendants(tree: &Tree, from: &[Option<usize>]) -> Vec<Option<usize>> {
+fn with_descendants(tree: &PageTree, from: &[Option<usize>]) -> Vec<Option<usize>> {
     let mut seen = vec![false; tree.len()];
     let mut waiting: Vec<usize> = from.iter().map(|at| at.unwrap_or(0)).collect();
     let top = from.contains(&None);
@@ -183,7 +183,7 @@ fn with_descendants(tree: &Tree, from: &[Option<usize>]) -> Vec<Option<usize>> {
 }
 
 impl Filter {
-    fn apply(&self, look: &Look<'_>, candidates: Vec<usize>) -> Vec<usize> {
+    fn apply(&self, look: &PageSearch<'_>, candidates: Vec<usize>) -> Vec<usize> {
         match self {
             Filter::Place(place) => candidates.get(place.wrapping_sub(1)).copied().into_iter().collect(),
             Filter::Last => candidates.last().copied().into_iter().collect(),
@@ -198,8 +198,8 @@ impl Filter {
 }
 
 impl Condition {
-    fn holds(&self, look: &Look<'_>, at: usize, element: &Element) -> bool {
-        let any = |part: &Part, test: &dyn Fn(&str) -> bool| {
+    fn holds(&self, look: &PageSearch<'_>, at: usize, element: &Element) -> bool {
+        let any = |part: &FilterOperand, test: &dyn Fn(&str) -> bool| {
             part.values(look, at, element).iter().any(|value| test(value))
         };
         match self {
@@ -214,27 +214,29 @@ impl Condition {
     }
 }
 
-impl Part {
-    fn values(&self, look: &Look<'_>, at: usize, element: &Element) -> Vec<String> {
+impl FilterOperand {
+    fn values(&self, look: &PageSearch<'_>, at: usize, element: &Element) -> Vec<String> {
         let tree = look.tree;
         if !look.at(1 + element.attributes.len() + element.children.len()) {
             return Vec::new();
         }
         match self {
-            Part::Attribute(name) => element.attribute(name).map(str::to_owned).into_iter().collect(),
-            Part::Text => {
+            FilterOperand::Attribute(name) => {
+                element.attribute(name).map(str::to_owned).into_iter().collect()
+            }
+            FilterOperand::Text => {
                 let texts = element.children.iter().filter_map(|child| match tree.get(*child) {
-                    Some(Node::Text(text)) if look.at(text.len()) => Some(text.clone()),
+                    Some(PageNode::Text(text)) if look.at(text.len()) => Some(text.clone()),
                     _ => None,
                 });
                 texts.collect()
             }
-            Part::Content => vec![look.content(at)],
-            Part::Child(name) => {
+            FilterOperand::Content => vec![look.content(at)],
+            FilterOperand::Child(name) => {
                 let named = |child: &&usize| tree.element(**child).is_some_and(|own| own.name == *name);
                 element.children.iter().filter(named).map(|child| look.content(*child)).collect()
             }
-            Part::Trimmed(part) => {
+            FilterOperand::Trimmed(part) => {
                 let values = part.values(look, at, element);
                 values.iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
             }
@@ -302,16 +304,16 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn path(&mut self) -> Result<Vec<Step>, ToolError> {
+    fn path(&mut self) -> Result<Vec<PathStep>, ToolError> {
         let mut steps = Vec::new();
         // A path without a slash begins at `html`, as the package begins there.
         let mut anywhere = self.take("//");
         let mut relative = !anywhere && !self.take("/");
         loop {
             if relative {
-                steps.push(Step {
+                steps.push(PathStep {
                     anywhere: false,
-                    test: Test::Name("html".to_owned()),
+                    test: NodeTest::Name("html".to_owned()),
                     filters: Vec::new(),
                 });
                 relative = false;
@@ -324,15 +326,15 @@ impl Parser<'_> {
         }
     }
 
-    fn step(&mut self, anywhere: bool) -> Result<Step, ToolError> {
+    fn step(&mut self, anywhere: bool) -> Result<PathStep, ToolError> {
         let test = if self.take("..") {
-            Test::Parent
+            NodeTest::Parent
         } else if self.take(".") {
-            Test::Own
+            NodeTest::Own
         } else if self.take("*") {
-            Test::Any
+            NodeTest::Any
         } else {
-            Test::Name(self.name()?)
+            NodeTest::Name(self.name()?)
         };
         // Functions and axes are not names.
         if self.rest().starts_with(['(', ':']) {
@@ -343,7 +345,7 @@ impl Parser<'_> {
             filters.push(self.filter()?);
             self.expect("]")?;
         }
-        Ok(Step { anywhere, test, filters })
+        Ok(PathStep { anywhere, test, filters })
     }
 
     fn filter(&mut self) -> Result<Filter, ToolError> {
@@ -415,29 +417,29 @@ impl Parser<'_> {
         Ok(Condition::There(part))
     }
 
-    fn part(&mut self, depth: usize) -> Result<Part, ToolError> {
+    fn part(&mut self, depth: usize) -> Result<FilterOperand, ToolError> {
         if self.take("@") {
-            return Ok(Part::Attribute(self.name()?));
+            return Ok(FilterOperand::Attribute(self.name()?));
         }
         if self.take_word("text") {
             self.expect("(")?;
             self.expect(")")?;
-            return Ok(Part::Text);
+            return Ok(FilterOperand::Text);
         }
         if self.take_word("normalize-space") && depth <= MAX_DEPTH {
             self.expect("(")?;
             let part = if self.take(")") {
-                return Ok(Part::Trimmed(Box::new(Part::Content)));
+                return Ok(FilterOperand::Trimmed(Box::new(FilterOperand::Content)));
             } else {
                 self.part(depth + 1)?
             };
             self.expect(")")?;
-            return Ok(Part::Trimmed(Box::new(part)));
+            return Ok(FilterOperand::Trimmed(Box::new(part)));
         }
         if self.take(".") {
-            return Ok(Part::Content);
+            return Ok(FilterOperand::Content);
         }
-        Ok(Part::Child(self.name()?))
+        Ok(FilterOperand::Child(self.name()?))
     }
 
     fn quoted(&mut self) -> Result<String, ToolError> {
@@ -464,7 +466,7 @@ mod tests {
         <ul><li>x<li class=last>y</ul></div><div><a href='/u'>link</a></div></body></html>";
 
     fn picked(path: &str) -> Vec<String> {
-        let tree = Tree::parse(PAGE).unwrap();
+        let tree = PageTree::parse(PAGE).unwrap();
         let found = XPath::parse(path).unwrap().pick(&tree).unwrap();
         found.iter().map(|at| tree.content(*at).trim().to_owned()).collect()
     }
@@ -517,7 +519,7 @@ mod tests {
     #[test]
     fn conditions_do_not_look_at_the_page_for_ever() {
         let page = format!("<div>{}{}</div>", "<i></i>".repeat(2000), "x".repeat(1 << 20));
-        let tree = Tree::parse(&page).unwrap();
+        let tree = PageTree::parse(&page).unwrap();
         let picked = XPath::parse("//i/..[contains(., 'y')]").unwrap().pick(&tree);
         assert_eq!(picked.unwrap_err().kind(), ErrorKind::Limit);
         assert_eq!(XPath::parse("//div[contains(., 'x')]").unwrap().pick(&tree).unwrap().len(), 1);

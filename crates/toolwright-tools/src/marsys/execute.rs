@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::schema::output_schema_of;
 use toolwright_core::{Content, ExecRequest, RootedPath, Structured, ToolDef, ToolError, ToolOutput};
 
-use super::picture::{self, Look, Picture};
-use super::python::{self, Program, Ran};
+use super::picture::{self, Picture, PictureOptions};
+use super::python::{self, PythonProgram, Ran};
 use crate::options::{Call, Options, define};
 use crate::paths;
 use crate::shell::{code_tool, half_a_minute, no_nul, seconds, within};
@@ -58,7 +58,8 @@ fn bash() -> String {
 
 /// How a run ended.
 #[derive(Serialize, JsonSchema)]
-struct Outcome {
+#[schemars(rename = "Outcome")]
+struct RunReport {
     success: bool,
     stdout: String,
     stderr: String,
@@ -109,7 +110,7 @@ pub(crate) fn python_execute(options: &Options) -> ToolDef {
                 return Err(ToolError::invalid(format!("`session_id` is longer than {LONGEST_NAME} bytes")));
             }
             let start = Instant::now();
-            let program = Program::new(code, stdin, env);
+            let program = PythonProgram::new(code, stdin, env);
             let time = call.time(seconds(timeout)?);
             let ran = call.while_wanted(python::run(&call, session_id.as_deref(), program, time)).await?;
             told(&call, ran, session_id.is_some(), start).await
@@ -118,11 +119,11 @@ pub(crate) fn python_execute(options: &Options) -> ToolDef {
     // A program may go on where the one before it ended.
     code_tool(tool, "python", "code", &[("script", "code")])
         .with_parallel(false)
-        .with_output_schema(output_schema_of::<Outcome>())
+        .with_output_schema(output_schema_of::<RunReport>())
 }
 
 async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result<ToolOutput, ToolError> {
-    let outcome = Outcome {
+    let outcome = RunReport {
         success: ran.code == 0,
         stdout: ran.stdout,
         stderr: ran.stderr,
@@ -148,7 +149,7 @@ async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result
     for path in ran.pictures {
         match show(call, &path).await {
             Ok(picture) => blocks.extend(picture.content),
-            // The program is done; that one of its pictures is none does not undo that.
+            // The program is done; an unreadable picture of its does not undo that.
             Err(error) => blocks.push(Content::text(format!("{path} cannot be shown: {error}"))),
         }
     }
@@ -157,8 +158,8 @@ async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result
 
 async fn show(call: &Call, path: &str) -> Result<ToolOutput, ToolError> {
     let bytes = paths::read(call, path).await?;
-    let picture = Picture::of(path, &bytes).ok_or_else(|| ToolError::new("it is no picture"))??;
-    let look = Look { most_pixels: picture::MOST_PIXELS, vendor: "generic".to_owned(), low: false };
+    let picture = Picture::of(path, &bytes).ok_or_else(|| ToolError::new("it is not a picture"))??;
+    let look = PictureOptions { most_pixels: picture::MOST_PIXELS, vendor: "generic".to_owned(), low: false };
     picture.show(path.to_owned(), bytes, look).await
 }
 
@@ -222,12 +223,12 @@ pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
         .with_output_schema(output_schema_of::<Vec<String>>())
 }
 
-async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Structured<Outcome>, ToolError> {
+async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Structured<RunReport>, ToolError> {
     let cwd = call.folder(request.cwd.as_deref()).await?;
     let start = Instant::now();
     let result = call.run(request).await?;
     let duration_ms = start.elapsed().as_secs_f64() * 1000.0;
-    Ok(Structured(Outcome {
+    Ok(Structured(RunReport {
         success: result.success(),
         exit_code: result.code,
         return_code: Some(result.code),

@@ -6,7 +6,7 @@ use toolwright_core::{RootedPath, Structured, ToolDef, ToolError};
 
 use super::{place, yes};
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::paths::{self, Kind};
+use crate::paths::{self, FileKind};
 use crate::write_file::{self, IfExists};
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,13 +17,13 @@ struct WriteFile {
     content: String,
     /// Write the whole file anew, or append to it.
     #[serde(default)]
-    mode: Mode,
+    mode: WriteMode,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "lowercase")]
-enum Mode {
+enum WriteMode {
     #[default]
     Write,
     Append,
@@ -47,8 +47,8 @@ pub(crate) fn write_file(options: &Options) -> ToolDef {
             let path = place(&path)?;
             let (bytes_written, lines_changed) = (content.len(), content.matches('\n').count() + 1);
             let if_exists = match mode {
-                Mode::Write => IfExists::Overwrite,
-                Mode::Append => IfExists::Append,
+                WriteMode::Write => IfExists::Overwrite,
+                WriteMode::Append => IfExists::Append,
             };
             write_file::put(&call, &path, content, if_exists).await?;
             Ok::<_, ToolError>(Structured(Written { success: true, path, bytes_written, lines_changed }))
@@ -67,13 +67,14 @@ struct CreateDirectory {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Made {
+#[schemars(rename = "Made")]
+struct CreatedFolder {
     success: bool,
     path: String,
     already_existed: bool,
 }
 
-/// The tool `create_directory`. A folder that is there already is no error.
+/// The tool `create_directory`. An existing folder is not an error.
 pub(crate) fn create_directory(options: &Options) -> ToolDef {
     let tool = define(
         options,
@@ -82,8 +83,8 @@ pub(crate) fn create_directory(options: &Options) -> ToolDef {
         |call: Call, CreateDirectory { path, parents }| async move {
             let path = place(&path)?;
             match paths::find(&call, &path).await?.about.map(|about| about.kind) {
-                Some(Kind::Folder) => {
-                    return Ok(Structured(Made { success: true, path, already_existed: true }));
+                Some(FileKind::Folder) => {
+                    return Ok(Structured(CreatedFolder { success: true, path, already_existed: true }));
                 }
                 Some(_) => return Err(ToolError::new(format!("{path} is there and is not a folder"))),
                 None => {}
@@ -92,7 +93,7 @@ pub(crate) fn create_directory(options: &Options) -> ToolDef {
                 if parents { &["mkdir", "-p", "--", &path] } else { &["mkdir", "--", &path] };
             let result = call.helper(command).await?;
             if result.success() {
-                return Ok(Structured(Made { success: true, path, already_existed: false }));
+                return Ok(Structured(CreatedFolder { success: true, path, already_existed: false }));
             }
             Err::<_, ToolError>(ToolError::of(
                 paths::kind_of(&result.stderr),

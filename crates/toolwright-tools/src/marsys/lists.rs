@@ -8,7 +8,7 @@ use super::{here, place};
 use crate::glob_files::path_matches;
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths;
-use crate::walk::{Hidden, Item, walk};
+use crate::walk::{Hidden, WalkEntry, walk};
 
 #[derive(Deserialize, JsonSchema)]
 struct ListFiles {
@@ -25,7 +25,7 @@ struct ListFiles {
 #[derive(Serialize, JsonSchema)]
 struct Listing {
     path: String,
-    files: Vec<Entry>,
+    files: Vec<ListedFile>,
     file_count: usize,
     directory_count: usize,
     total_size: u64,
@@ -34,7 +34,8 @@ struct Listing {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Entry {
+#[schemars(rename = "Entry")]
+struct ListedFile {
     path: String,
     name: String,
     size: u64,
@@ -47,14 +48,14 @@ struct Entry {
     extension: String,
 }
 
-impl Entry {
-    fn new(folder: &str, item: Item) -> Entry {
+impl ListedFile {
+    fn new(folder: &str, item: WalkEntry) -> ListedFile {
         let name = item.path.rsplit('/').next().unwrap_or_default().to_owned();
         let extension = match name.trim_start_matches('.').rsplit_once('.') {
             Some((_, ending)) if item.is_file => ending.to_owned(),
             _ => String::new(),
         };
-        Entry {
+        ListedFile {
             path: paths::join(folder, &item.path),
             size: item.size,
             size_human: human(item.size),
@@ -98,15 +99,15 @@ pub(crate) fn list_files(options: &Options) -> ToolDef {
                 None => (!recursive).then_some(1),
             };
             let items = walk(&call, &folder, depth, Hidden::Shown).await?;
-            let fits = |item: &Item| match (&of_paths, pattern.as_deref()) {
+            let fits = |item: &WalkEntry| match (&of_paths, pattern.as_deref()) {
                 (Some(pattern), _) => path_matches(pattern, &item.path),
                 (None, Some(pattern)) => {
                     glob_match(pattern, item.path.rsplit('/').next().unwrap_or_default())
                 }
                 (None, None) => true,
             };
-            let files: Vec<Entry> =
-                items.into_iter().filter(fits).map(|item| Entry::new(&folder, item)).collect();
+            let files: Vec<ListedFile> =
+                items.into_iter().filter(fits).map(|item| ListedFile::new(&folder, item)).collect();
             Ok::<_, ToolError>(Structured(Listing {
                 path: if folder == "." { "/".to_owned() } else { format!("/{folder}") },
                 file_count: files.iter().filter(|entry| entry.is_file).count(),

@@ -4,9 +4,9 @@
 //! lead out of it. What is behind a path is still decided by the sandbox, and nothing here reads or writes in
 //! another way than the other tools do.
 
+mod bounded_output;
 mod execute;
 mod files;
-mod kept;
 mod lists;
 mod operations;
 mod outline;

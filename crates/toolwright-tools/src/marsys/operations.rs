@@ -8,7 +8,7 @@ use toolwright_core::{RootedPath, ToolDef, ToolError, ToolOutput};
 use super::place;
 use crate::edit_file::{self, Extent};
 use crate::options::{Call, Effect, Options, define, finish, object};
-use crate::paths::{self, Kind};
+use crate::paths::{self, FileKind};
 use crate::walk::{Hidden, walk};
 use crate::write_file::{self, IfExists};
 use crate::{decode, file_info};
@@ -60,7 +60,7 @@ pub(crate) fn file_operations(options: &Options) -> ToolDef {
         .with_output_schema(result())
 }
 
-/// The schema of what is told; which parts of it, depends on the operation.
+/// The schema of the result, which depends on the operation.
 fn result() -> Value {
     let (text, number, yes) =
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
@@ -103,8 +103,8 @@ async fn run(call: &Call, path: &str, arguments: FileOperations) -> Result<Value
                 "path": path,
                 "size": about.size,
                 "modified": file_info::time(about.modified),
-                "is_file": about.kind == Kind::File,
-                "is_dir": about.kind == Kind::Folder,
+                "is_file": about.kind == FileKind::File,
+                "is_dir": about.kind == FileKind::Folder,
             }))
         }
         Operation::Edit => match (changes, content) {
@@ -133,7 +133,7 @@ async fn delete(call: &Call, path: &str) -> Result<Value, ToolError> {
     };
     let operand = paths::operand(path);
     let command: &[&str] = match about.kind {
-        Kind::Folder if !about.is_link => &["rmdir", "--", &operand],
+        FileKind::Folder if !about.is_link => &["rmdir", "--", &operand],
         _ => &["rm", "-f", "--", &operand],
     };
     let result = call.helper(command).await?;

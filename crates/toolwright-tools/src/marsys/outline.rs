@@ -12,12 +12,13 @@ use crate::paths;
 
 /// The longest title, in characters.
 const TITLE: usize = 50;
-/// The most sections that are told.
+/// The most sections in a result.
 const MOST: usize = 1000;
 
 /// Lines that stand together, between blank ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct Section {
+#[schemars(rename = "Section")]
+pub(super) struct TextSection {
     pub(super) id: String,
     pub(super) title: String,
     level: u8,
@@ -28,14 +29,14 @@ pub(super) struct Section {
     metadata: Map<String, Value>,
 }
 
-impl std::fmt::Display for Section {
+impl std::fmt::Display for TextSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (lines {}-{})", self.title, self.start_line, self.end_line)
     }
 }
 
 /// The paragraphs of a text, one after another: a large file has more of them than fit in memory.
-pub(super) fn sections(text: &str) -> impl Iterator<Item = Section> {
+pub(super) fn sections(text: &str) -> impl Iterator<Item = TextSection> {
     let mut lines = text.lines().enumerate().peekable();
     let mut count = 0;
     std::iter::from_fn(move || {
@@ -45,7 +46,7 @@ pub(super) fn sections(text: &str) -> impl Iterator<Item = Section> {
             end_line += 1;
         }
         count += 1;
-        Some(Section {
+        Some(TextSection {
             id: format!("paragraph:{count}"),
             title: title(first.trim()),
             level: 1,
@@ -84,13 +85,13 @@ fn kind(path: &str) -> &'static str {
 pub(super) struct Overview {
     #[serde(rename = "type")]
     kind: &'static str,
-    pub(super) sections: Vec<Section>,
+    pub(super) sections: Vec<TextSection>,
     metadata: Map<String, Value>,
 }
 
 pub(super) fn overview(path: &str, text: &str) -> Overview {
     let mut all = sections(text);
-    let sections: Vec<Section> = all.by_ref().take(MOST).collect();
+    let sections: Vec<TextSection> = all.by_ref().take(MOST).collect();
     let total = sections.len() + all.count();
     let mut metadata = Map::new();
     if text.is_empty() {
@@ -115,7 +116,7 @@ fn of_picture(path: &str, bytes: &[u8], picture: Picture) -> Overview {
         "total_pixels": picture.pixels(),
         "megapixels": picture.pixels() as f64 / f64::from(1 << 20),
     });
-    let section = Section {
+    let section = TextSection {
         id: "image".to_owned(),
         title: format!("Image: {name}"),
         level: 1,
@@ -139,7 +140,8 @@ struct Structure {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Told {
+#[schemars(rename = "Told")]
+struct OutlineReport {
     #[serde(flatten)]
     overview: Overview,
     /// The titles, one a line.
@@ -161,7 +163,7 @@ pub(crate) fn get_file_structure(options: &Options) -> ToolDef {
             };
             let titles: Vec<String> =
                 overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
-            Ok::<_, ToolError>(Structured(Told { overview, outline: titles.join("\n") }))
+            Ok::<_, ToolError>(Structured(OutlineReport { overview, outline: titles.join("\n") }))
         },
     );
     finish(tool, "files", Effect::Reads, &[("file_path", "path")])
@@ -186,7 +188,7 @@ pub(crate) fn read_section(options: &Options) -> ToolDef {
             let (text, _) = read::text(&path, &paths::read(&call, &path).await?, None)?;
             let mut count = 0;
             let found = sections(&text).inspect(|_| count += 1).find(|section| section.id == section_id);
-            let Section { title, start_line, end_line, .. } = found.ok_or_else(|| {
+            let TextSection { title, start_line, end_line, .. } = found.ok_or_else(|| {
                 ToolError::new(format!("{path} has no section `{}`", section_id.escape_debug())).hint(
                     match count {
                         0 => "the file is empty".to_owned(),
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn paragraphs_are_lines_between_blank_ones() {
-        let found: Vec<Section> =
+        let found: Vec<TextSection> =
             sections("\n\nimport os\n\ndef f(x):\n    return x\n \t\nclass K:\n    pass\n").collect();
         let told: Vec<_> =
             found.iter().map(|s| (s.id.as_str(), s.title.as_str(), s.start_line, s.end_line)).collect();

@@ -26,7 +26,7 @@ pub(super) struct Picture {
 }
 
 /// How a picture is to be shown.
-pub(super) struct Look {
+pub(super) struct PictureOptions {
     pub(super) most_pixels: u64,
     /// Whose tokens are counted.
     pub(super) vendor: String,
@@ -34,7 +34,7 @@ pub(super) struct Look {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct PictureReport<'a> {
     path: &'a str,
     format: &'static str,
     width: u32,
@@ -75,13 +75,13 @@ impl Picture {
         self,
         path: String,
         bytes: Vec<u8>,
-        look: Look,
+        look: PictureOptions,
     ) -> Result<ToolOutput, ToolError> {
         let shown = tokio::task::spawn_blocking(move || self.unpack(&path, bytes, &look)).await;
         shown.unwrap_or_else(|error| Err(ToolError::new("the picture cannot be shown").with_source(error)))
     }
 
-    fn unpack(self, path: &str, bytes: Vec<u8>, look: &Look) -> Result<ToolOutput, ToolError> {
+    fn unpack(self, path: &str, bytes: Vec<u8>, look: &PictureOptions) -> Result<ToolOutput, ToolError> {
         let (shown, bytes, format) = match self.pixels() > look.most_pixels || self.format == ImageFormat::Bmp
         {
             false => (self, bytes, self.format),
@@ -90,7 +90,8 @@ impl Picture {
         let Picture { width, height, .. } = shown;
         let estimated_tokens = tokens::of_picture(width, height, &look.vendor, look.low);
         let downsampled = (width, height) != (self.width, self.height);
-        let told = Told { path, format: self.format(), width, height, estimated_tokens, downsampled };
+        let told =
+            PictureReport { path, format: self.format(), width, height, estimated_tokens, downsampled };
         let mut text = format!(
             "{path}: a picture, {}, {width}x{height} pixels, {:.2} megapixels, about {estimated_tokens} tokens ({})",
             self.format(),
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn a_picture_is_shown_as_it_is_unless_it_is_large() {
         let bytes = png(640, 480);
-        let look = |most_pixels| Look { most_pixels, vendor: "generic".to_owned(), low: false };
+        let look = |most_pixels| PictureOptions { most_pixels, vendor: "generic".to_owned(), low: false };
         let picture = Picture::of("im.png", &bytes).unwrap().unwrap();
         let whole = picture.unpack("im.png", bytes.clone(), &look(MOST_PIXELS)).unwrap();
         assert_eq!(whole.content[1], Content::image("image/png", &bytes));

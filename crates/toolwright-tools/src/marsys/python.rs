@@ -18,8 +18,8 @@ use toolwright_core::{
     ToolError, ToolOutput,
 };
 
-use super::kept::Kept;
-use crate::live::Live;
+use super::bounded_output::BoundedOutput;
+use crate::live_output::LiveOutput;
 use crate::options::Call;
 
 const KERNEL: &str = include_str!("kernel.py");
@@ -31,7 +31,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// One program to run.
 #[derive(Serialize)]
-pub(super) struct Program {
+pub(super) struct PythonProgram {
     pub(super) code: String,
     pub(super) stdin: Option<String>,
     pub(super) env: BTreeMap<String, String>,
@@ -40,11 +40,11 @@ pub(super) struct Program {
     pub(super) mark: String,
 }
 
-impl Program {
-    pub(super) fn new(code: String, stdin: Option<String>, env: BTreeMap<String, String>) -> Program {
+impl PythonProgram {
+    pub(super) fn new(code: String, stdin: Option<String>, env: BTreeMap<String, String>) -> PythonProgram {
         let word = || std::collections::hash_map::RandomState::new().build_hasher().finish();
         let mark = format!("\u{1e}{:016x}{:016x}\u{1e}", word(), word());
-        Program { code, stdin, env, last: false, mark }
+        PythonProgram { code, stdin, env, last: false, mark }
     }
 }
 
@@ -64,25 +64,25 @@ pub(super) struct Ran {
 
 /// What Python says of how a program went.
 #[derive(Default, Deserialize)]
-struct Report {
+struct ProgramReport {
     code: i32,
     pictures: Vec<String>,
     left_out: u64,
     folder: String,
 }
 
-type Slot = Arc<Mutex<Option<Python>>>;
+type SharedPython = Arc<Mutex<Option<Python>>>;
 
 /// The sessions of a run, by name. They are not written down: a run that is resumed elsewhere begins with new
 /// ones.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Sessions {
     #[serde(skip)]
-    open: BTreeMap<String, Slot>,
+    open: BTreeMap<String, SharedPython>,
 }
 
 impl Sessions {
-    fn slot(&mut self, name: &str) -> Result<Slot, ToolError> {
+    fn slot(&mut self, name: &str) -> Result<SharedPython, ToolError> {
         if let Some(slot) = self.open.get(name) {
             return Ok(slot.clone());
         }
@@ -103,7 +103,7 @@ impl Sessions {
 pub(super) async fn run(
     call: &Call,
     session: Option<&str>,
-    mut program: Program,
+    mut program: PythonProgram,
     time: Duration,
 ) -> Result<Ran, ToolError> {
     let Some(name) = session else {
@@ -130,8 +130,8 @@ pub(super) async fn run(
 /// A Python that runs programs one after another.
 struct Python {
     input: Box<dyn AsyncWrite + Send + Unpin>,
-    stdout: Stream,
-    stderr: Stream,
+    stdout: PrintedStream,
+    stderr: PrintedStream,
     handle: Box<dyn ProcessHandle>,
     /// The last program has ended, and Python waits for the next.
     waits: bool,
@@ -140,9 +140,9 @@ struct Python {
 }
 
 /// How Python went on after a program.
-enum End {
+enum PythonEnd {
     /// It waits for the next one.
-    Said(Report),
+    Said(ProgramReport),
     Gone(i32),
     TimeUp,
 }
@@ -157,7 +157,7 @@ impl Python {
         else {
             return Err(ToolError::fatal("the sandbox gave a process without streams"));
         };
-        let stream = |from| Stream { from, held: Vec::new() };
+        let stream = |from| PrintedStream { from, held: Vec::new() };
         let (stdout, stderr) = (stream(stdout), stream(stderr));
         Ok(Python { input, stdout, stderr, handle: process.handle, waits: true, _sandbox: sandbox })
     }
@@ -165,12 +165,12 @@ impl Python {
     async fn run(
         &mut self,
         call: &Call,
-        program: &Program,
+        program: &PythonProgram,
         deadline: Option<Instant>,
     ) -> Result<Ran, ToolError> {
         self.waits = false;
-        let live = Live::new(&call.context);
-        let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
+        let live = LiveOutput::new(&call.context);
+        let (mut stdout, mut stderr) = (BoundedOutput::default(), BoundedOutput::default());
         let end = self.talk(program, deadline, &live, &mut stdout, &mut stderr).await?;
         live.finish();
         let omitted = stdout.omitted() + stderr.omitted();
@@ -183,14 +183,14 @@ impl Python {
         };
         let gone = "Python was ended with it, and its variables are gone";
         let (code, pictures, left_out, folder) = match end {
-            End::TimeUp => {
+            PythonEnd::TimeUp => {
                 let message = format!("the program was stopped because its time was up; {gone}");
                 return Err(
                     ToolError::of(ErrorKind::Timeout, message).with_partial(partial(&stdout, &stderr))
                 );
             }
-            End::Gone(code) => (code, Vec::new(), 0, call.folder(None).await?),
-            End::Said(report) => {
+            PythonEnd::Gone(code) => (code, Vec::new(), 0, call.folder(None).await?),
+            PythonEnd::Said(report) => {
                 self.waits = true;
                 (report.code, report.pictures, report.left_out, report.folder)
             }
@@ -207,12 +207,12 @@ impl Python {
     /// Asks for a program to be run and listens until it has ended, one way or the other.
     async fn talk(
         &mut self,
-        program: &Program,
+        program: &PythonProgram,
         deadline: Option<Instant>,
-        live: &Live<'_>,
-        out: &mut Kept,
-        err: &mut Kept,
-    ) -> Result<End, ToolError> {
+        live: &LiveOutput<'_>,
+        out: &mut BoundedOutput,
+        err: &mut BoundedOutput,
+    ) -> Result<PythonEnd, ToolError> {
         let request = serde_json::to_vec(program).fatal("the program cannot be written as JSON")?;
         let mark = program.mark.as_bytes();
         let Python { input, stdout, stderr, handle, .. } = self;
@@ -250,26 +250,26 @@ impl Python {
             None => Ok(talk.await),
         };
         match report {
-            Ok(Some(report)) => Ok(End::Said(report)),
+            Ok(Some(report)) => Ok(PythonEnd::Said(report)),
             Ok(None) => {
                 handle.kill().await;
-                Ok(End::Gone(handle.wait().await?))
+                Ok(PythonEnd::Gone(handle.wait().await?))
             }
             Err(_) => {
                 handle.kill().await;
-                Ok(End::TimeUp)
+                Ok(PythonEnd::TimeUp)
             }
         }
     }
 }
 
 /// What Python prints, and what of it was read and not yet told.
-struct Stream {
+struct PrintedStream {
     from: Box<dyn AsyncRead + Send + Unpin>,
     held: Vec<u8>,
 }
 
-impl Stream {
+impl PrintedStream {
     /// Tells everything up to the mark; false when the stream ended before it.
     async fn listen(&mut self, mark: &[u8], mut tell: impl FnMut(&[u8])) -> bool {
         loop {
@@ -295,7 +295,7 @@ impl Stream {
     }
 
     /// The line after the mark.
-    async fn report(&mut self) -> Option<Report> {
+    async fn report(&mut self) -> Option<ProgramReport> {
         loop {
             if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.held.drain(..=end).collect();

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_core::{ErrorKind, RootedPath, ToolDef, ToolError, ToolOutput};
 
-use super::outline::{self, Overview, Section};
-use super::picture::{self, Look, Picture};
+use super::outline::{self, Overview, TextSection};
+use super::picture::{self, Picture, PictureOptions};
 use super::place;
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::{decode, paths};
@@ -110,7 +110,7 @@ pub(crate) fn read_file(options: &Options) -> ToolDef {
             let range = range(arguments.start_line, arguments.end_line)?;
             let bytes = paths::read(&call, &path).await?;
             if let Some(picture) = Picture::of(&path, &bytes) {
-                let look = Look {
+                let look = PictureOptions {
                     most_pixels: arguments
                         .max_pixels
                         .unwrap_or(picture::MOST_PIXELS)
@@ -184,7 +184,7 @@ fn range(start: Option<i64>, end: Option<i64>) -> Result<(i64, i64), ToolError> 
     Ok((start, end))
 }
 
-/// What is told of a read.
+/// The result of a read.
 #[derive(Default, Serialize)]
 struct Shown {
     content: String,
@@ -226,7 +226,7 @@ fn shortened(value: Value) -> Value {
 }
 
 /// The sections in place of the text.
-fn outlined(path: String, text: &str, tell: impl Fn(&Section) -> String) -> Shown {
+fn outlined(path: String, text: &str, tell: impl Fn(&TextSection) -> String) -> Shown {
     let structure = outline::overview(&path, text);
     let content = structure.sections.iter().map(|section| format!("- {}", tell(section)));
     let content = content.collect::<Vec<_>>().join("\n");

@@ -8,12 +8,12 @@ use serde_json::json;
 use toolwright_core::{ErrorKind, RootedPath, Structured, ToolDef, ToolError, glob_match};
 
 use super::{here, outline, place, yes};
+use crate::file_texts;
 use crate::glob_files::{is_pattern, path_matches};
 use crate::grep_files::{below, regex};
-use crate::hits::{Hit, Wanted, cut};
+use crate::matching_lines::{Hit, Wanted, cut};
 use crate::options::{Call, Effect, Options, count, define, finish};
-use crate::paths::Kind;
-use crate::texts;
+use crate::paths::FileKind;
 use crate::walk::{Hidden, walk};
 use crate::{options, paths, shell};
 
@@ -81,10 +81,11 @@ enum SearchType {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+#[schemars(rename = "Found")]
+struct SearchReport {
     query: String,
     search_type: SearchType,
-    matches: Vec<Match>,
+    matches: Vec<SearchMatch>,
     total_matches: usize,
     num_files: usize,
     truncated: bool,
@@ -94,7 +95,8 @@ struct Found {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Match {
+#[schemars(rename = "Match")]
+struct SearchMatch {
     file: String,
     line: usize,
     #[serde(rename = "match")]
@@ -108,9 +110,9 @@ struct Match {
     section_id: Option<String>,
 }
 
-impl Match {
-    fn new(file: &str, line: usize, text: String) -> Match {
-        Match {
+impl SearchMatch {
+    fn new(file: &str, line: usize, text: String) -> SearchMatch {
+        SearchMatch {
             file: file.to_owned(),
             line,
             text,
@@ -153,8 +155,8 @@ pub(crate) fn search_files(options: &Options) -> ToolDef {
     finish(tool, "search", Effect::Reads, &[("pattern", "query")])
 }
 
-fn nothing(arguments: &SearchFiles) -> Found {
-    Found {
+fn nothing(arguments: &SearchFiles) -> SearchReport {
+    SearchReport {
         query: arguments.query.clone(),
         search_type: arguments.search_type,
         matches: Vec::new(),
@@ -168,13 +170,13 @@ fn nothing(arguments: &SearchFiles) -> Found {
 }
 
 /// Files by name: a pattern, or a piece of the name.
-async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError> {
+async fn names(call: &Call, arguments: &SearchFiles) -> Result<SearchReport, ToolError> {
     let folder = place(&arguments.path)?;
     let depth = options::count("max_depth", arguments.max_depth)?;
     let most_files = options::count("max_files", arguments.max_files)?;
     let files: Vec<String> = match paths::find(call, &folder).await?.about.map(|about| about.kind) {
         None => return Err(paths::missing(call, &folder).await),
-        Some(Kind::File) => vec![folder],
+        Some(FileKind::File) => vec![folder],
         Some(_) => {
             let items = walk(call, &folder, Some(depth), Hidden::Shown).await?;
             let wanted = items.iter().filter(|item| item.is_file && is_wanted(arguments, &item.path));
@@ -189,7 +191,7 @@ async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError>
         let name = path.rsplit('/').next().unwrap_or_default();
         let hit = if is_pattern(query) { glob_match(query, name) } else { fold(name).contains(&fold(query)) };
         if hit {
-            found.matches.push(Match::new(path, 1, cut(path)));
+            found.matches.push(SearchMatch::new(path, 1, cut(path)));
         }
     }
     found.total_matches = found.matches.len();
@@ -198,7 +200,7 @@ async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError>
 }
 
 /// Lines of texts, or sections by title.
-async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Found, ToolError> {
+async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<SearchReport, ToolError> {
     let path = place(&arguments.path)?;
     let around = if arguments.include_context { count("context_lines", arguments.context_lines)? } else { 0 };
     let pattern = regex(&arguments.query, !arguments.case_sensitive)?;
@@ -210,25 +212,26 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     let files = files.into_iter().filter(|(file, _)| fits(file));
     let mut found = nothing(arguments);
     let mut wanted = Wanted::new(most, around, around);
-    let left_out = texts::each(call, files, |file, text| {
+    let left_out = file_texts::each(call, files, |file, text| {
         found.files_searched += 1;
         if arguments.search_type == SearchType::Structure {
             for section in outline::sections(text).filter(|section| pattern.is_match(&section.title)) {
                 found.total_matches += 1;
                 if wanted.admits(file.len() + section.title.len()) {
                     let section_id = Some(section.id);
-                    found
-                        .matches
-                        .push(Match { section_id, ..Match::new(file, section.start_line, section.title) });
+                    found.matches.push(SearchMatch {
+                        section_id,
+                        ..SearchMatch::new(file, section.start_line, section.title)
+                    });
                 }
             }
             return;
         }
         found.total_matches += wanted.find(&pattern, file, text, |Hit { number, line, before, after }| {
-            found.matches.push(Match {
+            found.matches.push(SearchMatch {
                 context_before: before,
                 context_after: after,
-                ..Match::new(file, number, line)
+                ..SearchMatch::new(file, number, line)
             });
         });
     })

@@ -164,7 +164,7 @@ struct Find {
     name_pattern: Option<String>,
     /// Only files (f), folders (d) or links (l).
     #[serde(rename = "type")]
-    kind: Option<Kind>,
+    kind: Option<EntryKind>,
     /// How deep to go.
     max_depth: Option<i64>,
     /// Only what was changed within so many days.
@@ -174,7 +174,7 @@ struct Find {
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum EntryKind {
     F,
     D,
     L,
@@ -195,9 +195,9 @@ pub(crate) fn shell_find(options: &Options) -> ToolDef {
             command.extend(depth.iter().flat_map(|depth| ["-maxdepth", depth]));
             command.extend(arguments.kind.iter().flat_map(|kind| {
                 let kind = match kind {
-                    Kind::F => "f",
-                    Kind::D => "d",
-                    Kind::L => "l",
+                    EntryKind::F => "f",
+                    EntryKind::D => "d",
+                    EntryKind::L => "l",
                 };
                 ["-type", kind]
             }));
@@ -220,7 +220,7 @@ pub(crate) fn shell_find(options: &Options) -> ToolDef {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Count {
+struct CountParams {
     /// The file.
     file_path: RootedPath,
     /// What you are after; all three are counted.
@@ -234,7 +234,7 @@ pub(crate) fn shell_wc(options: &Options) -> ToolDef {
         options,
         "shell_wc",
         "Count the lines, words and bytes of a file.",
-        |call: Call, Count { file_path, .. }| async move {
+        |call: Call, CountParams { file_path, .. }| async move {
             let place = file(&file_path)?;
             let result = ask(&call, &["wc", "-lwc", "--", &place], 0).await?;
             let numbers: Vec<u64> =
@@ -343,7 +343,7 @@ pub(crate) fn shell_awk(options: &Options) -> ToolDef {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Head {
+struct HeadParams {
     /// The file.
     file_path: RootedPath,
     /// How many lines; -8 is all but the last eight.
@@ -366,12 +366,16 @@ struct Tail {
 /// The tool `shell_head`.
 pub(crate) fn shell_head(options: &Options) -> ToolDef {
     let description = "Read the first lines of a file.";
-    let tool =
-        define(options, "shell_head", description, |call: Call, Head { file_path, num_lines }| async move {
+    let tool = define(
+        options,
+        "shell_head",
+        description,
+        |call: Call, HeadParams { file_path, num_lines }| async move {
             let (place, number) = (file(&file_path)?, num_lines.to_string());
             let result = ask(&call, &["head", "-n", &number, "--", &place], 0).await?;
             told(&result.stdout)
-        });
+        },
+    );
     finish(tool, "files", Effect::Reads, &ENDS).with_output_schema(ends())
 }
 

@@ -1,4 +1,4 @@
-//! What a model is told of every tool under every name, byte for byte: the output of `tools --format json`.
+//! The definition of each tool under each name, byte for byte: the output of `tools --format json`.
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};

@@ -98,8 +98,7 @@ impl Bench {
             .unwrap();
         let folder = temporary.path().canonicalize().unwrap();
         let mut policy = SandboxPolicy { workspace: Some(folder.clone()), ..SandboxPolicy::private() };
-        // A login shell reads what is in the home folder; that of whoever runs the tests is none of their
-        // business.
+        // A login shell reads files of the home folder; tests must not depend on the developer's.
         let home = folder.join(".home");
         policy.env.set.insert("HOME".to_owned(), home.display().to_string());
         let sandbox = backend.open(policy).await;

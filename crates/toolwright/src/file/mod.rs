@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 #[cfg(feature = "sandbox")]
 use toolwright_core::ToolError;
-use toolwright_core::{Misfit, read_data};
+use toolwright_core::{DataError, read_data};
 use toolwright_lang::{
     Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
@@ -25,7 +25,7 @@ pub use self::known::KnownTools;
 #[cfg(all(feature = "mcp", feature = "sandbox"))]
 pub(crate) use self::sandbox::open_policy;
 #[cfg(feature = "sandbox")]
-pub use self::sandbox::{Plan, SandboxKind, SandboxSection, in_sandbox};
+pub use self::sandbox::{SandboxKind, SandboxPlan, SandboxSection, in_sandbox};
 #[cfg(feature = "sandbox")]
 pub(crate) use self::sandbox::{closed, give_sandboxes};
 
@@ -97,7 +97,7 @@ impl ToolFile {
     }
 
     fn of(mut source: SourceFile) -> Self {
-        let one = |misfit: Misfit| vec![misfit];
+        let one = |misfit: DataError| vec![misfit];
         let policy = source.section("policy", |value| {
             Policy::from_value(value).map(Arc::new).map_err(|error| error.problems().to_vec())
         });
@@ -216,7 +216,7 @@ impl ToolFile {
     fn check_sandboxes(&self) -> Vec<Diagnostic> {
         let misfit = |error: &ToolError| {
             let info = error.info();
-            Misfit { hint: info.hint, ..Misfit::new(info.message) }
+            DataError { hint: info.hint, ..DataError::new(info.message) }
         };
         let mut found = Vec::new();
         if let Some(section) = &self.sandbox {
@@ -258,7 +258,7 @@ impl ToolFile {
 impl LimitsSection {
     /// Splits what a run may spend from what bounds something else: calls at once, outputs, single
     /// expressions.
-    fn read(mut value: Value) -> Result<Self, Misfit> {
+    fn read(mut value: Value) -> Result<Self, DataError> {
         let mut take = |key: &str| {
             let number = value.as_object_mut().and_then(|limits| limits.remove(key));
             number

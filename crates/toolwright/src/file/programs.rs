@@ -39,7 +39,7 @@ pub(super) fn needs(
     let path = environment.get("PATH").unwrap_or_else(|| SYSTEM_PATH.to_owned());
     let home = environment.get("HOME").map(PathBuf::from);
     let needs = Needs { command: command.to_vec(), ..Needs::default() };
-    let mut look = Look { shown, path: path.as_ref(), home, needs };
+    let mut look = ProgramSearch { shown, path: path.as_ref(), home, needs };
     let Some((program, arguments)) = command.split_first() else { return Ok(look.needs) };
     let found = look.find(program).ok_or_else(|| {
         let error = ToolError::invalid(format!("there is no program `{program}`"));
@@ -67,7 +67,7 @@ pub(super) fn needs(
     Ok(look.needs)
 }
 
-struct Look<'a> {
+struct ProgramSearch<'a> {
     shown: &'a [PathBuf],
     path: &'a OsStr,
     /// The person's home, which is never shown as a whole.
@@ -75,7 +75,7 @@ struct Look<'a> {
     needs: Needs,
 }
 
-impl Look<'_> {
+impl ProgramSearch<'_> {
     /// The file that a program's name or path means.
     fn find(&self, program: &str) -> Option<PathBuf> {
         if program.contains('/') {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, Misfit, OutputSink, Preparation, Sandbox,
+    BoxFuture, Connection, DataError, ErrorKind, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox,
     SandboxProcess, SpawnRequest, ToolError, read_data,
 };
 use toolwright_net::{HostRules, Reach};
@@ -106,7 +106,7 @@ impl TryFrom<String> for SandboxKind {
 
 /// A section as a policy.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct SandboxPlan {
     /// What programs see and may do.
     pub policy: SandboxPolicy,
     /// The folder that relative paths begin in.
@@ -115,15 +115,15 @@ pub struct Plan {
 
 impl SandboxSection {
     /// The sandboxes of a file beside the default one, by name.
-    pub(super) fn read_named(said: &Value) -> Result<Vec<(String, Self)>, Misfit> {
+    pub(super) fn read_named(said: &Value) -> Result<Vec<(String, Self)>, DataError> {
         let entries = match said {
             Value::Null => return Ok(Vec::new()),
             Value::Object(entries) => entries,
-            _ => return Err(Misfit::new("`sandboxes` is a map of names to sandboxes")),
+            _ => return Err(DataError::new("`sandboxes` is a map of names to sandboxes")),
         };
         let read = entries.iter().map(|(name, said)| {
             let said = match name.as_str() {
-                "default" => Err(Misfit::new("`default` is the one that `sandbox` describes")),
+                "default" => Err(DataError::new("`default` is the one that `sandbox` describes")),
                 _ => Self::read(said).map_err(|misfit| misfit.about(format_args!("`sandboxes.{name}`"))),
             };
             Ok((name.clone(), said.map_err(|misfit| misfit.inside(name.as_str()))?))
@@ -131,11 +131,11 @@ impl SandboxSection {
         read.collect()
     }
 
-    pub(super) fn read(said: &Value) -> Result<Self, Misfit> {
+    pub(super) fn read(said: &Value) -> Result<Self, DataError> {
         match said {
             // The kind alone is enough.
             Value::String(kind) => {
-                let kind = kind.parse().map_err(|problem: String| Misfit::new(problem))?;
+                let kind = kind.parse().map_err(|problem: String| DataError::new(problem))?;
                 Ok(SandboxSection { kind: Some(kind), ..SandboxSection::default() })
             }
             Value::Null => Ok(SandboxSection::default()),
@@ -166,7 +166,7 @@ impl SandboxSection {
 
     /// The section as a policy. Relative paths begin in the current folder, which is shown, and written in
     /// when it is named.
-    pub fn plan(&self) -> Result<Plan, ToolError> {
+    pub fn plan(&self) -> Result<SandboxPlan, ToolError> {
         let folder = real(Path::new("."))?;
         let all = |said: &[PathBuf]| said.iter().map(|path| real(path)).collect::<Result<Vec<_>, _>>();
         let (read, write) = (all(&self.read)?, all(&self.write)?);
@@ -196,7 +196,7 @@ impl SandboxSection {
         if let Some(require) = &self.require {
             policy.require.clone_from(require);
         }
-        Ok(Plan { policy, folder })
+        Ok(SandboxPlan { policy, folder })
     }
 
     /// Finds what is wrong with the section before anything is opened.
@@ -234,8 +234,8 @@ impl SandboxSection {
         Ok(self.open_plan(plan).await?.map(|sandbox| (sandbox, command)))
     }
 
-    async fn open_plan(&self, plan: Plan) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
-        let Plan { policy, folder } = plan;
+    async fn open_plan(&self, plan: SandboxPlan) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+        let SandboxPlan { policy, folder } = plan;
         match &self.kind() {
             SandboxKind::None => Ok(None),
             SandboxKind::Process => {
@@ -243,7 +243,7 @@ impl SandboxSection {
             }
             SandboxKind::Engine(kind) => {
                 let sandbox = toolwright_sandbox::open(Some(kind), policy).await?;
-                Ok(Some(Arc::new(Inside { sandbox, folder })))
+                Ok(Some(Arc::new(FolderSandbox { sandbox, folder })))
             }
             SandboxKind::Local => {
                 if !self.read.is_empty() || !self.write.is_empty() || self.network != Network::Off {
@@ -402,12 +402,12 @@ fn real(path: &Path) -> Result<PathBuf, ToolError> {
 }
 
 /// A container whose commands and relative paths begin in a folder.
-struct Inside {
+struct FolderSandbox {
     sandbox: Arc<dyn Sandbox>,
     folder: PathBuf,
 }
 
-impl Inside {
+impl FolderSandbox {
     fn here(&self, mut command: ExecRequest) -> ExecRequest {
         command.cwd = Some(self.path(command.cwd.as_deref().unwrap_or_default()));
         command
@@ -420,7 +420,7 @@ impl Inside {
     }
 }
 
-impl Sandbox for Inside {
+impl Sandbox for FolderSandbox {
     fn kind(&self) -> &str {
         self.sandbox.kind()
     }

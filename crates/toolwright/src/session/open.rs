@@ -133,7 +133,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Hears about sandboxes that could not be opened where that is no error.
+    /// Receives the sandboxes that could not be opened where that is not an error.
     #[cfg(feature = "sandbox")]
     #[must_use]
     pub fn on_notice(mut self, told: impl Fn(&str) + Send + Sync + 'static) -> Self {

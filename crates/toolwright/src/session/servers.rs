@@ -171,7 +171,7 @@ impl SessionBuilder {
         let (on_suspended, name) = (self.servers.on_suspended.clone(), name.to_owned());
         let before: Mutex<Vec<Suspension>> = Mutex::default();
         move |state| {
-            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut before = toolwright_util::lock(&before);
             if let Some(told) = &on_suspended {
                 let new = state.suspended.iter().filter(|suspension| !before.contains(suspension));
                 new.for_each(|suspension| told(&name, suspension, lock.as_deref()));

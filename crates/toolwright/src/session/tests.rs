@@ -207,7 +207,7 @@ cat > /dev/null"#;
         assert!(matches!(builder(text).open().await, Err(OpenError::File(_))));
         let session = builder(text).connect(Connect::WherePossible).open().await.unwrap();
         assert_eq!(session.loaded().problems().len(), 1);
-        assert!(session.loaded().why_missing("s_go").unwrap().contains("cannot be had"));
+        assert!(session.loaded().why_missing("s_go").unwrap().contains("could not list the tools"));
         let session = builder(text).connect(Connect::Never).open().await.unwrap();
         assert_eq!(session.loaded().problems().len(), 0);
         assert!(session.loaded().why_missing("s_go").unwrap().contains("was not started"));

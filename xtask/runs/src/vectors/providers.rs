@@ -14,7 +14,7 @@ use toolwright_models::aws::sigv4::{Credentials, Signing, sign};
 use toolwright_models::dialect::{Dialect, adapt};
 use toolwright_models::retry::verdict;
 use toolwright_models::vendor::find;
-use toolwright_models::wire::{Delivery, Target};
+use toolwright_models::wire::{Delivery, ModelTarget};
 
 use super::Tally;
 
@@ -177,7 +177,7 @@ fn stream(
     view: fn(&ModelReply, &Value) -> Value,
 ) -> Result<(Value, Value)> {
     let vendor = find(vendor).context("no such vendor")?;
-    let target = Target { vendor, model: "m" };
+    let target = ModelTarget { vendor, model: "m" };
     let options = ModelOptions::default();
     let request =
         |messages| ModelRequest { messages, tools: &[], tool_choice: &ToolChoice::None, options: &options };

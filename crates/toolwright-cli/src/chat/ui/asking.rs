@@ -1,5 +1,5 @@
-//! The questions that are open while the model works: an approval, or a form of a tool. They are shown below the
-//! conversation and answered by keys, or by whole lines where there are no keys.
+//! The questions that are open while the model works: an approval, or a form of a tool. They are shown below
+//! the conversation and answered by keys, or by whole lines where there are no keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::Value;
@@ -9,14 +9,14 @@ use super::Ui;
 use crate::chat::approval::{KEYS, Question};
 use crate::chat::editor::{Done, Editor};
 use crate::chat::form::FormEditor;
-use crate::lines::{BOLD, DIM, Line, PLAIN, YELLOW, cut};
+use crate::lines::{BOLD, DIM, PLAIN, StyledLine, YELLOW, cut};
 use crate::prompt::printable;
 
 /// How many lines of what is wrong with edited arguments are shown.
 const MOST_TOLD: usize = 6;
 
 /// What a question has come to.
-pub(super) enum Asking {
+pub(super) enum PromptOutcome {
     Choice,
     Editing(Editor, Option<String>),
     Reason(Editor),
@@ -24,26 +24,29 @@ pub(super) enum Asking {
 
 impl Ui {
     /// The rows of a question or a form, and where the cursor is in them.
-    pub(super) fn asking_rows(&self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    pub(super) fn asking_rows(&self, width: usize) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         if self.questions.is_empty() {
             let form = self.forms.front().map(|form| form.rows(width));
             return form.map_or_else(Default::default, |(rows, cursor)| (rows, Some(cursor)));
         }
         let (mut rows, (lines, (row, column))) = match &self.asking {
-            Asking::Choice => {
+            PromptOutcome::Choice => {
                 let offered: Vec<_> = KEYS.iter().filter(|key| self.offers(key.0)).map(|key| key.2).collect();
-                return (Line::new(BOLD, "Allow it? ").and(PLAIN, offered.join("  ")).wrap(width), None);
+                return (
+                    StyledLine::new(BOLD, "Allow it? ").and(PLAIN, offered.join("  ")).wrap(width),
+                    None,
+                );
             }
-            Asking::Editing(editor, problem) => {
+            PromptOutcome::Editing(editor, problem) => {
                 let mut rows = Vec::new();
                 for line in problem.iter().flat_map(|problem| problem.lines()).take(MOST_TOLD) {
-                    rows.extend(Line::new(YELLOW, line).wrap(width));
+                    rows.extend(StyledLine::new(YELLOW, line).wrap(width));
                 }
                 let keys = "Enter takes them, Alt+Enter is a new line, Esc goes back";
-                rows.push(Line::new(DIM, cut(keys, width)));
+                rows.push(StyledLine::new(DIM, cut(keys, width)));
                 (rows, editor.rows("arguments: ", width))
             }
-            Asking::Reason(editor) => {
+            PromptOutcome::Reason(editor) => {
                 (Vec::new(), editor.rows("why not (Enter for no reason, Esc to go back): ", width))
             }
         };
@@ -60,14 +63,15 @@ impl Ui {
         }
     }
 
-    /// An answer as a line of its own. A choice is its letter or its word, and nothing else: a sentence is no consent.
+    /// An answer as a line of its own. A choice is its letter or its word only: a sentence does not count as
+    /// consent.
     pub(super) fn typed_answer(&mut self, line: &str) {
         let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
         let line = line.trim();
         if self.questions.is_empty() {
             line.chars().for_each(|c| self.form_key(press(KeyCode::Char(c))));
             self.form_key(press(KeyCode::Enter));
-        } else if let Asking::Editing(editor, _) | Asking::Reason(editor) = &mut self.asking {
+        } else if let PromptOutcome::Editing(editor, _) | PromptOutcome::Reason(editor) = &mut self.asking {
             // An empty line takes the arguments as they are.
             if !line.is_empty() {
                 editor.prefill(line);
@@ -114,11 +118,11 @@ impl Ui {
             _ => None,
         };
         if key.code == KeyCode::Esc {
-            self.asking = Asking::Choice;
+            self.asking = PromptOutcome::Choice;
             return;
         }
         match &mut self.asking {
-            Asking::Choice => match choice {
+            PromptOutcome::Choice => match choice {
                 Some('y') => self.decide(Decision::Approve, "yes"),
                 Some('a') => {
                     let what = self.questions.front().map(|question| question.what.clone());
@@ -129,9 +133,9 @@ impl Ui {
                     let mut editor = Editor::default();
                     let arguments = self.questions.front().map(|question| &question.arguments);
                     editor.prefill(&serde_json::to_string_pretty(&arguments).unwrap_or_default());
-                    self.asking = Asking::Editing(editor, None);
+                    self.asking = PromptOutcome::Editing(editor, None);
                 }
-                Some('n') => self.asking = Asking::Reason(Editor::default()),
+                Some('n') => self.asking = PromptOutcome::Reason(Editor::default()),
                 Some('p') => self.decide(Decision::Escalate, "passed on"),
                 Some('q') => {
                     let reason = "the user ended the run".to_owned();
@@ -139,7 +143,7 @@ impl Ui {
                 }
                 _ => {}
             },
-            Asking::Editing(editor, problem) => match editor.key(key, &none) {
+            PromptOutcome::Editing(editor, problem) => match editor.key(key, &none) {
                 Done::Submit(text) => match read_arguments(&text, self.questions.front()) {
                     Ok(arguments) => self.decide(Decision::Modify { arguments }, "edited"),
                     Err(wrong) => {
@@ -147,10 +151,10 @@ impl Ui {
                         editor.prefill(&text);
                     }
                 },
-                Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
+                Done::Interrupt | Done::Leave => self.asking = PromptOutcome::Choice,
                 Done::No | Done::Redraw | Done::Suspend => {}
             },
-            Asking::Reason(editor) => match editor.key(key, &none) {
+            PromptOutcome::Reason(editor) => match editor.key(key, &none) {
                 Done::Submit(text) => {
                     let reason = match text.trim() {
                         "" => "the user said no".to_owned(),
@@ -158,7 +162,7 @@ impl Ui {
                     };
                     self.decide(Decision::reject(reason), "no");
                 }
-                Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
+                Done::Interrupt | Done::Leave => self.asking = PromptOutcome::Choice,
                 Done::No | Done::Redraw | Done::Suspend => {}
             },
         }
@@ -176,24 +180,28 @@ impl Ui {
 
     pub(super) fn show_form(&mut self) {
         let Some(form) = self.forms.front() else { return };
-        let mut lines = vec![Line::new(BOLD, form.heading.as_str())];
-        lines.extend(form.message.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(4)));
+        let mut lines = vec![StyledLine::new(BOLD, form.heading.as_str())];
+        lines.extend(
+            form.message.lines().map(|line| StyledLine::new(YELLOW, format!("    {line}")).hanging(4)),
+        );
         self.screen.commit(&lines);
     }
 
     pub(super) fn show_question(&mut self) {
         let Some(question) = self.questions.front() else { return };
-        let mut lines = vec![Line::new(BOLD, "The model wants to call:")];
-        lines.extend(question.shown.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(6)));
+        let mut lines = vec![StyledLine::new(BOLD, "The model wants to call:")];
         lines.extend(
-            question.reason.as_ref().map(|reason| Line::new(DIM, format!("    ({reason})")).hanging(4)),
+            question.shown.lines().map(|line| StyledLine::new(YELLOW, format!("    {line}")).hanging(6)),
+        );
+        lines.extend(
+            question.reason.as_ref().map(|reason| StyledLine::new(DIM, format!("    ({reason})")).hanging(4)),
         );
         self.screen.commit(&lines);
     }
 
     fn decide(&mut self, decision: Decision, word: &str) {
         let Some(question) = self.questions.pop_front() else { return };
-        self.asking = Asking::Choice;
+        self.asking = PromptOutcome::Choice;
         self.say(DIM, format!("  {word}"));
         // The call may have been stopped meanwhile.
         let _ = question.answer.send(decision);
@@ -221,7 +229,7 @@ fn read_arguments(text: &str, question: Option<&Question>) -> Result<Value, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::input::Input;
+    use crate::chat::input::InputEvent;
     use crate::chat::ui::{News, Wish};
     use crate::console::{Console, Output};
     use tokio::sync::oneshot;
@@ -230,7 +238,7 @@ mod tests {
     #[test]
     fn a_line_answers_only_a_question_that_is_open_and_only_as_a_word() {
         let mut ui = Ui::new(&Console::new(Output::Text), false, None);
-        assert_eq!(ui.key(Input::Line("yes".to_owned())), Wish::Nothing);
+        assert_eq!(ui.key(InputEvent::Line("yes".to_owned())), Wish::Nothing);
         let (answer, mut decided) = oneshot::channel();
         ui.news(News::Question(Question {
             shown: "remember(note='one')".to_owned(),
@@ -242,10 +250,10 @@ mod tests {
             answer,
         }));
         for line in ["absolutely not", "you must be joking", "yes, but", "", "quit", "a", "e", "p"] {
-            ui.key(Input::Line(line.to_owned()));
+            ui.key(InputEvent::Line(line.to_owned()));
             assert!(decided.try_recv().is_err(), "`{line}` was taken for an answer");
         }
-        ui.key(Input::Line(" Yes ".to_owned()));
+        ui.key(InputEvent::Line(" Yes ".to_owned()));
         assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
         assert_eq!(ui.waiting, ["yes"]);
     }
@@ -268,16 +276,16 @@ mod tests {
             }));
             decided
         };
-        let offered = |ui: &Ui| ui.asking_rows(200).0.iter().map(Line::text).collect::<String>();
+        let offered = |ui: &Ui| ui.asking_rows(200).0.iter().map(StyledLine::text).collect::<String>();
         let mut decided = ask(&mut ui, &['n', 'p']);
         assert_eq!(offered(&ui), "Allow it? [n]o  [p]ass it on");
         for line in ["yes", "always", "edit", "quit", "pass"] {
             assert!(decided.try_recv().is_err());
-            ui.key(Input::Line(line.to_owned()));
+            ui.key(InputEvent::Line(line.to_owned()));
         }
         assert!(matches!(decided.try_recv(), Ok(Decision::Escalate)));
         let mut decided = ask(&mut ui, &['y', 'a']);
-        ui.key(Input::Line("always".to_owned()));
+        ui.key(InputEvent::Line("always".to_owned()));
         assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
         // What is always allowed is asked about where it cannot be allowed.
         assert!(ask(&mut ui, &['n']).try_recv().is_err());

@@ -19,7 +19,7 @@ pub(super) fn zfill(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Va
     Ok(Value::str(format!("{sign}{}{digits}", "0".repeat(missing))))
 }
 
-pub(super) enum Side {
+pub(super) enum PadSide {
     Left,
     Right,
     Both,
@@ -30,7 +30,7 @@ pub(super) fn pad(
     value: &Value,
     args: Args,
     name: &str,
-    side: Side,
+    side: PadSide,
 ) -> Result<Value, Error> {
     let [width, fill] = args.bind(name, ["/width", "/fill"], 1)?;
     let width = usize::try_from(ops::index(&width.unwrap_or(Value::None))?).unwrap_or(0);
@@ -54,10 +54,10 @@ pub(super) fn pad(
     }
     eval.fuel.allocate(text.len().saturating_add(missing.saturating_mul(fill.len_utf8())))?;
     let left = match side {
-        Side::Left => missing,
-        Side::Right => 0,
+        PadSide::Left => missing,
+        PadSide::Right => 0,
         // An odd rest goes left when the width is odd too, as Python has it.
-        Side::Both => missing / 2 + (missing & width & 1),
+        PadSide::Both => missing / 2 + (missing & width & 1),
     };
     let mut out = String::with_capacity(text.len() + missing * fill.len_utf8());
     out.extend(std::iter::repeat_n(fill, left));

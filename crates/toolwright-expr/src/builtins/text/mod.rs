@@ -15,7 +15,7 @@ pub(crate) use self::bytes::bytes_of;
 use self::bytes::{as_text, ascii_case, bytes, decode, decode_with, encode, fromhex, hex};
 use self::case::{capitalize, cased, casefold, is_title, swapcase, title};
 use self::class::{every, is_alnum, is_alpha, is_decimal, is_digit, is_numeric, istitle};
-use self::layout::{Side, expandtabs, maketrans, pad, translate, zfill};
+use self::layout::{PadSide, expandtabs, maketrans, pad, translate, zfill};
 use self::search::{affix, count, find, replace};
 use self::split::{Ends, join, partition, rsplit, split, splitlines, strip};
 use super::{Builtin, Constructor, Method, constructor, function, method, type_method};
@@ -145,13 +145,13 @@ pub(crate) static METHODS: &[Method] = &[
     }),
     method("zfill", "s.zfill(width)", "Zeros put in front, after a sign.", zfill),
     method("ljust", "s.ljust(width, fill=' ')", "Filled up at the end.", |e, s, a| {
-        pad(e, s, a, "ljust", Side::Right)
+        pad(e, s, a, "ljust", PadSide::Right)
     }),
     method("rjust", "s.rjust(width, fill=' ')", "Filled up at the start.", |e, s, a| {
-        pad(e, s, a, "rjust", Side::Left)
+        pad(e, s, a, "rjust", PadSide::Left)
     }),
     method("center", "s.center(width, fill=' ')", "Filled up at both ends.", |e, s, a| {
-        pad(e, s, a, "center", Side::Both)
+        pad(e, s, a, "center", PadSide::Both)
     }),
     method("expandtabs", "s.expandtabs(tabsize=8)", "Tabs replaced by spaces.", expandtabs),
     method("format", "s.format(*values, **named)", "Fields in braces replaced by values.", |e, s, a| {

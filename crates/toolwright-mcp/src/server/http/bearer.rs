@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use toolwright_net::reqwest::{self, Url};
 use toolwright_net::{Dial, Proxies, Reach};
 
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// How long keys are believed before they are asked for again.
 const KEYS_LIFETIME: Duration = Duration::from_secs(600);
@@ -49,7 +49,7 @@ pub(super) struct Bearer {
 
 #[derive(Default, Clone)]
 struct Keys {
-    known: Arc<Vec<Key>>,
+    known: Arc<Vec<JsonWebKey>>,
     fetched: Option<Instant>,
     /// When the authorization server was last asked, and whether it answered.
     tried: Option<(Instant, bool)>,
@@ -57,7 +57,7 @@ struct Keys {
 
 /// A public key, as JWK writes it.
 #[derive(Deserialize)]
-struct Key {
+struct JsonWebKey {
     kty: String,
     #[serde(default)]
     kid: Option<String>,
@@ -72,7 +72,7 @@ struct Key {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct JwtHeader {
     alg: String,
     #[serde(default)]
     kid: Option<String>,
@@ -139,7 +139,7 @@ impl Bearer {
         let (text, signature) = token.rsplit_once('.').ok_or(Bad::Token)?;
         let (head, claims) = text.split_once('.').ok_or(Bad::Token)?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Bad::Token);
-        let head: Head = serde_json::from_slice(&decode(head)?).map_err(|_| Bad::Token)?;
+        let head: JwtHeader = serde_json::from_slice(&decode(head)?).map_err(|_| Bad::Token)?;
         let claims: Value = serde_json::from_slice(&decode(claims)?).map_err(|_| Bad::Token)?;
         if head.crit.is_some() {
             return Err(Bad::Token);
@@ -182,7 +182,7 @@ impl Bearer {
 
     /// Whether the authorization server signed this. Keys that are not known are asked for, but not too
     /// often.
-    async fn signed(&self, head: &Head, text: &[u8], signature: &[u8]) -> Result<bool, Bad> {
+    async fn signed(&self, head: &JwtHeader, text: &[u8], signature: &[u8]) -> Result<bool, Bad> {
         if let Some(verdict) = self.keys().verdict(head, text, signature) {
             return verdict;
         }
@@ -209,7 +209,7 @@ impl Bearer {
         lock(&self.keys)
     }
 
-    async fn fetch(&self) -> Option<Arc<Vec<Key>>> {
+    async fn fetch(&self) -> Option<Arc<Vec<JsonWebKey>>> {
         let issuer = Url::parse(&self.about.issuer).ok()?;
         let path = issuer.path().trim_end_matches('/').to_owned();
         let places = [
@@ -230,7 +230,7 @@ impl Bearer {
             let mut keys = self.document(keys).await?;
             let known: Vec<Value> = serde_json::from_value(keys.get_mut("keys")?.take()).ok()?;
             // A kind of key we do not know must not hide the others.
-            let known: Vec<Key> =
+            let known: Vec<JsonWebKey> =
                 known.into_iter().take(100).filter_map(|key| serde_json::from_value(key).ok()).collect();
             return Some(Arc::new(known));
         }
@@ -255,7 +255,7 @@ impl Bearer {
 
 impl Keys {
     /// What these keys say about a signature; `None` when the authorization server is to be asked first.
-    fn verdict(&self, head: &Head, text: &[u8], signature: &[u8]) -> Option<Result<bool, Bad>> {
+    fn verdict(&self, head: &JwtHeader, text: &[u8], signature: &[u8]) -> Option<Result<bool, Bad>> {
         let fresh = self.fetched.is_some_and(|at| at.elapsed() < KEYS_LIFETIME);
         if fresh && self.known.iter().any(|key| key.verifies(head, text, signature)) {
             return Some(Ok(true));
@@ -265,9 +265,9 @@ impl Keys {
     }
 }
 
-impl Key {
+impl JsonWebKey {
     /// The kind of key decides which signatures it can make, never the token.
-    fn verifies(&self, head: &Head, text: &[u8], signature: &[u8]) -> bool {
+    fn verifies(&self, head: &JwtHeader, text: &[u8], signature: &[u8]) -> bool {
         if head.kid.is_some() && self.kid.is_some() && head.kid != self.kid {
             return false;
         }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
 /// The body of an answer.
-pub(super) enum Body {
+pub(super) enum ResponseBody {
     Whole(Option<Bytes>),
     Events {
         frames: mpsc::Receiver<Bytes>,
@@ -19,7 +19,7 @@ pub(super) enum Body {
     },
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -28,21 +28,23 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Events { frames, .. } => {
+            ResponseBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            ResponseBody::Events { frames, .. } => {
                 frames.poll_recv(context).map(|frame| frame.map(|bytes| Ok(Frame::data(bytes))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Body::Whole(None))
+        matches!(self, ResponseBody::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Body::Events { .. } => SizeHint::default(),
+            ResponseBody::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            ResponseBody::Events { .. } => SizeHint::default(),
         }
     }
 }

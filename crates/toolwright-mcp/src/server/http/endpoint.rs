@@ -12,15 +12,16 @@ use tokio::sync::mpsc;
 use toolwright_core::CancelToken;
 
 use super::Site;
-use super::answers::{
-    Answer, LAST_EVENT, SESSION, accepts_events, error, events, is_json, preflight, refused, text, whole,
-};
 use super::bearer::Bad;
-use super::body::{self, Body};
-use super::gate::{self, Refusal};
+use super::body::{self, ResponseBody};
+use super::gate::{self, GateRefusal};
 use super::post::{Post, session_of};
+use super::responses::{
+    HttpResponse, LAST_EVENT, SESSION, accepts_events, error, events, is_json, preflight, refused, text,
+    whole,
+};
 use super::stream::{SIGN_OF_LIFE, parse_event_id};
-use crate::jsonrpc::{self, INVALID_REQUEST, Malformed, Message, PARSE_ERROR, RpcError};
+use crate::jsonrpc::{self, INVALID_REQUEST, Malformed, PARSE_ERROR, RpcError, RpcMessage};
 use crate::protocol::ClientNotification;
 use crate::server::hub;
 
@@ -28,7 +29,11 @@ use crate::server::hub;
 const HEALTH: &str = "/health";
 
 /// Answers one HTTP request.
-pub(super) async fn respond(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> Answer {
+pub(super) async fn respond(
+    site: &Arc<Site>,
+    from: IpAddr,
+    request: hyper::Request<Incoming>,
+) -> HttpResponse {
     let checked = match request.uri().path() {
         // Health checks reach each instance under an address of its own.
         HEALTH => site.gate.check_origin(request.headers(), ""),
@@ -48,7 +53,7 @@ pub(super) async fn respond(site: &Arc<Site>, from: IpAddr, request: hyper::Requ
     answer
 }
 
-async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> Answer {
+async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> HttpResponse {
     let path = request.uri().path();
     if path == HEALTH {
         return whole(StatusCode::OK, "application/json", r#"{"status":"ok"}"#);
@@ -94,24 +99,24 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
 }
 
 /// Who asks, as far as a token says.
-async fn who(site: &Site, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, Refusal> {
+async fn who(site: &Site, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, GateRefusal> {
     site.gate.check_guesses(from)?;
     let Some(bearer) = &site.bearer else { return site.gate.check_token(headers, from) };
     bearer.check(gate::bearer(headers)?).await.map_err(|bad| match bad {
-        Bad::Token => Refusal::WrongToken,
-        Bad::Scope => Refusal::TooFewScopes,
-        Bad::Unavailable => Refusal::AuthorizationUnreachable,
+        Bad::Token => GateRefusal::WrongToken,
+        Bad::Scope => GateRefusal::TooFewScopes,
+        Bad::Unavailable => GateRefusal::AuthorizationUnreachable,
     })
 }
 
 impl Site {
     /// Tells a client without a good token where to get one.
-    fn challenged(&self, refusal: &Refusal, mut answer: Answer) -> Answer {
+    fn challenged(&self, refusal: &GateRefusal, mut answer: HttpResponse) -> HttpResponse {
         let Some(bearer) = &self.bearer else { return answer };
         let error = match refusal {
-            Refusal::NoToken => "",
-            Refusal::WrongToken => r#"error="invalid_token", "#,
-            Refusal::TooFewScopes => r#"error="insufficient_scope", "#,
+            GateRefusal::NoToken => "",
+            GateRefusal::WrongToken => r#"error="invalid_token", "#,
+            GateRefusal::TooFewScopes => r#"error="insufficient_scope", "#,
             _ => return answer,
         };
         let scopes = bearer.scopes();
@@ -125,7 +130,7 @@ impl Site {
     }
 }
 
-async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incoming>) -> Answer {
+async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incoming>) -> HttpResponse {
     let (head, incoming) = request.into_parts();
     let headers = head.headers;
     if !is_json(&headers) {
@@ -147,10 +152,10 @@ async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incom
     };
     drop(body);
     match message {
-        Message::Request { id, method, params } => {
+        RpcMessage::Request { id, method, params } => {
             Post { site: site.clone(), subject, headers, id, method }.answer(params).await
         }
-        Message::Notification { method, params } => match session_of(site, &subject, &headers) {
+        RpcMessage::Notification { method, params } => match session_of(site, &subject, &headers) {
             Ok(Some(session)) => {
                 session.session.notified(ClientNotification::read(&method, params));
                 whole(StatusCode::ACCEPTED, "text/plain", "")
@@ -158,7 +163,7 @@ async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incom
             Ok(None) => whole(StatusCode::ACCEPTED, "text/plain", ""),
             Err(answer) => *answer,
         },
-        Message::Response { id, outcome } => match session_of(site, &subject, &headers) {
+        RpcMessage::Response { id, outcome } => match session_of(site, &subject, &headers) {
             Ok(Some(session)) => {
                 session.session.answered(&id, outcome);
                 whole(StatusCode::ACCEPTED, "text/plain", "")
@@ -173,7 +178,7 @@ async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incom
 }
 
 /// Reads a whole body, within its bounds.
-async fn read(site: &Site, incoming: Incoming) -> Result<Bytes, Answer> {
+async fn read(site: &Site, incoming: Incoming) -> Result<Bytes, HttpResponse> {
     let most = site.options.max_body;
     let too_large = || {
         let problem = RpcError::new(INVALID_REQUEST, format!("a request has at most {most} bytes"));
@@ -198,7 +203,7 @@ async fn read(site: &Site, incoming: Incoming) -> Result<Bytes, Answer> {
 }
 
 /// A stream to listen on, or the rest of one that was lost.
-fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
+fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> HttpResponse {
     if !accepts_events(headers) {
         return whole(StatusCode::NOT_ACCEPTABLE, "text/plain", "only text/event-stream is sent here\n");
     }
@@ -249,10 +254,10 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
             }
         }
     });
-    events(Body::Events { frames: read, _gone: None })
+    events(ResponseBody::Events { frames: read, _gone: None })
 }
 
-fn delete(site: &Site, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
+fn delete(site: &Site, subject: &Arc<str>, headers: &HeaderMap) -> HttpResponse {
     match text(headers, &SESSION) {
         Some(id) if site.sessions.end(id, subject) => whole(StatusCode::NO_CONTENT, "text/plain", ""),
         Some(_) => whole(StatusCode::NOT_FOUND, "text/plain", "there is no such session\n"),

@@ -12,10 +12,10 @@ use hyper::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_core::CancelToken;
 
-use super::answers::{Answer, error, events, status_of, whole};
-use super::body::{self, Body};
+use super::body::{self, ResponseBody};
+use super::responses::{HttpResponse, error, events, status_of, whole};
 use super::sessions::HttpSession;
-use super::stream::{SIGN_OF_LIFE, Stream};
+use super::stream::{EventStream, SIGN_OF_LIFE};
 use crate::jsonrpc::{BUSY, INVALID_REQUEST, Id, RpcError};
 use crate::server::response::Response;
 use crate::server::{ClientSender, Era};
@@ -38,7 +38,7 @@ pub(super) struct Exchange {
 }
 
 pub(super) enum Begun {
-    Answer(Answer),
+    Answer(HttpResponse),
     Stream(Box<Exchange>, oneshot::Receiver<Response>, Option<Vec<u8>>),
 }
 
@@ -91,7 +91,7 @@ impl Exchange {
     }
 
     /// The whole answer, with what was said on the way.
-    fn answer_now(&mut self, response: Response) -> Answer {
+    fn answer_now(&mut self, response: Response) -> HttpResponse {
         let status = status_of(&response, self.era);
         let Some(last) = response.into_line(&self.id) else {
             match self.given_up() {
@@ -117,7 +117,7 @@ impl Exchange {
             return whole(status, "application/json", last);
         }
         said.extend_from_slice(&body::event(&last, None));
-        events(Body::Whole(Some(said.into())))
+        events(ResponseBody::Whole(Some(said.into())))
     }
 
     /// Why there is no answer, when it is not the client that wanted none.
@@ -173,7 +173,7 @@ impl Exchange {
         &mut self,
         mut response: oneshot::Receiver<Response>,
         first: Option<Vec<u8>>,
-        stream: &Stream,
+        stream: &EventStream,
     ) {
         if let Some(first) = first {
             stream.push(&first);

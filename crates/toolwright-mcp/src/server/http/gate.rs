@@ -15,7 +15,7 @@ use ring::hmac;
 
 use super::HttpOptions;
 use crate::random::random_bytes;
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// How many clients' rates are remembered.
 const MAX_CLIENTS: usize = 10_000;
@@ -23,7 +23,7 @@ const MAX_CLIENTS: usize = 10_000;
 pub(super) struct Gate {
     hosts: Vec<String>,
     origins: Vec<String>,
-    token: Option<Token>,
+    token: Option<TokenMark>,
     rate: Option<f64>,
     /// Whether tokens say who a client is.
     named: bool,
@@ -32,7 +32,7 @@ pub(super) struct Gate {
 
 /// A token, known only by its mark under a key of this process, so that comparing it takes the same time for
 /// every wrong guess.
-struct Token {
+struct TokenMark {
     key: hmac::Key,
     mark: hmac::Tag,
 }
@@ -53,7 +53,7 @@ impl Bucket {
 
 /// Why a request is not let in.
 #[derive(Debug, PartialEq)]
-pub(super) enum Refusal {
+pub(super) enum GateRefusal {
     Host,
     Origin,
     NoToken,
@@ -77,7 +77,7 @@ impl Gate {
         let token = options.token.as_ref().map(|token| {
             let key = hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>());
             let mark = hmac::sign(&key, token.expose().as_bytes());
-            Token { key, mark }
+            TokenMark { key, mark }
         });
         let rate = options.rate.map(|rate| f64::from(rate.max(1)));
         let named = options.resource_server.is_some();
@@ -86,25 +86,29 @@ impl Gate {
 
     /// Checks where the request thinks it goes, and which page made it. Gives the origin when it is another
     /// site's.
-    pub(super) fn check_place(&self, headers: &HeaderMap) -> Result<Option<String>, Refusal> {
-        let host = text(headers, HOST).ok_or(Refusal::Host)?.to_ascii_lowercase();
+    pub(super) fn check_place(&self, headers: &HeaderMap) -> Result<Option<String>, GateRefusal> {
+        let host = text(headers, HOST).ok_or(GateRefusal::Host)?.to_ascii_lowercase();
         if !self.knows(&host) {
-            return Err(Refusal::Host);
+            return Err(GateRefusal::Host);
         }
         self.check_origin(headers, &host)
     }
 
     /// Checks which page made the request, and takes the host for what it says.
-    pub(super) fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn check_origin(
+        &self,
+        headers: &HeaderMap,
+        host: &str,
+    ) -> Result<Option<String>, GateRefusal> {
         if !headers.contains_key(ORIGIN) {
             return Ok(None);
         }
-        let origin = text(headers, ORIGIN).ok_or(Refusal::Origin)?.to_ascii_lowercase();
+        let origin = text(headers, ORIGIN).ok_or(GateRefusal::Origin)?.to_ascii_lowercase();
         if self.origins.contains(&origin) {
             return Ok(Some(origin));
         }
         let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if own == Some(host) { Ok(None) } else { Err(Refusal::Origin) }
+        if own == Some(host) { Ok(None) } else { Err(GateRefusal::Origin) }
     }
 
     /// A name with or without a port. An allowed name that has a port itself allows that port only.
@@ -118,17 +122,17 @@ impl Gate {
 
     /// Checks the token. Gives who asks: one name for all who know the token, or the address where there is
     /// none.
-    pub(super) fn check_token(&self, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, Refusal> {
+    pub(super) fn check_token(&self, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, GateRefusal> {
         let Some(token) = &self.token else { return Ok(from.to_string().into()) };
         match hmac::verify(&token.key, bearer(headers)?.as_bytes(), token.mark.as_ref()) {
             Ok(()) => Ok("token".into()),
-            Err(_) => Err(Refusal::WrongToken),
+            Err(_) => Err(GateRefusal::WrongToken),
         }
     }
 
     /// Counts a request against the rate of its client: by address where all share one token or need none,
     /// and by identity where tokens name one.
-    pub(super) fn check_rate(&self, client: &Arc<str>, from: IpAddr) -> Result<(), Refusal> {
+    pub(super) fn check_rate(&self, client: &Arc<str>, from: IpAddr) -> Result<(), GateRefusal> {
         match self.named {
             true => self.count(client.clone()),
             false => self.count(place_of(from).to_string().into()),
@@ -136,22 +140,22 @@ impl Gate {
     }
 
     /// Counts a request with a wrong token, or none where one is needed.
-    pub(super) fn count_guess(&self, from: IpAddr) -> Result<(), Refusal> {
+    pub(super) fn count_guess(&self, from: IpAddr) -> Result<(), GateRefusal> {
         self.count(stranger(from))
     }
 
     /// Whether an address has guessed too often. Then no token of it is looked at, the right one no more than
     /// others: otherwise it could be found by trying.
-    pub(super) fn check_guesses(&self, from: IpAddr) -> Result<(), Refusal> {
+    pub(super) fn check_guesses(&self, from: IpAddr) -> Result<(), GateRefusal> {
         let Some(rate) = self.rate else { return Ok(()) };
         let spent = lock(&self.spent);
         match spent.get(&stranger(from)) {
-            Some(bucket) if bucket.at(Instant::now(), rate).left < 1.0 => Err(Refusal::TooOften),
+            Some(bucket) if bucket.at(Instant::now(), rate).left < 1.0 => Err(GateRefusal::TooOften),
             _ => Ok(()),
         }
     }
 
-    fn count(&self, client: Arc<str>) -> Result<(), Refusal> {
+    fn count(&self, client: Arc<str>) -> Result<(), GateRefusal> {
         let Some(rate) = self.rate else { return Ok(()) };
         let mut spent = lock(&self.spent);
         let now = Instant::now();
@@ -160,13 +164,13 @@ impl Gate {
             // A bucket that is full again need not be kept.
             spent.retain(|_, bucket| now.duration_since(bucket.at).as_secs_f64() < 2.0);
             if spent.len() >= MAX_CLIENTS {
-                return Err(Refusal::TooOften);
+                return Err(GateRefusal::TooOften);
             }
         }
         let bucket = spent.entry(client).or_insert(full);
         *bucket = bucket.at(now, rate);
         if bucket.left < 1.0 {
-            return Err(Refusal::TooOften);
+            return Err(GateRefusal::TooOften);
         }
         bucket.left -= 1.0;
         Ok(())
@@ -174,10 +178,10 @@ impl Gate {
 }
 
 /// The token a request presents.
-pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
-    let given = text(headers, AUTHORIZATION).ok_or(Refusal::NoToken)?;
-    let (scheme, given) = given.split_once(' ').ok_or(Refusal::NoToken)?;
-    if scheme.eq_ignore_ascii_case("bearer") { Ok(given.trim()) } else { Err(Refusal::NoToken) }
+pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, GateRefusal> {
+    let given = text(headers, AUTHORIZATION).ok_or(GateRefusal::NoToken)?;
+    let (scheme, given) = given.split_once(' ').ok_or(GateRefusal::NoToken)?;
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(given.trim()) } else { Err(GateRefusal::NoToken) }
 }
 
 /// Whose connection it is: one customer of a provider has a whole network of IPv6 addresses.
@@ -236,9 +240,9 @@ mod tests {
             "localhost:3000:1",
             "[::2]",
         ] {
-            assert_eq!(gate.check_place(&headers(&[("host", bad)])), Err(Refusal::Host), "{bad}");
+            assert_eq!(gate.check_place(&headers(&[("host", bad)])), Err(GateRefusal::Host), "{bad}");
         }
-        assert_eq!(gate.check_place(&HeaderMap::new()), Err(Refusal::Host));
+        assert_eq!(gate.check_place(&HeaderMap::new()), Err(GateRefusal::Host));
         let twice = headers(&[("host", "localhost"), ("host", "evil.example.com")]);
         assert_eq!(gate.check_place(&twice).is_err(), twice.get_all("host").iter().count() > 1);
     }
@@ -252,7 +256,7 @@ mod tests {
         for bad in
             ["http://evil.example.com", "null", "http://localhost:8080", "https://app.example.com.evil.com"]
         {
-            assert_eq!(place(bad), Err(Refusal::Origin), "{bad}");
+            assert_eq!(place(bad), Err(GateRefusal::Origin), "{bad}");
         }
     }
 
@@ -262,24 +266,24 @@ mod tests {
         let check = |value| gate.check_token(&headers(&[("authorization", value)]), [10, 0, 0, 1].into());
         assert!(check("Bearer s3cret").is_ok());
         assert!(check("bearer s3cret").is_ok());
-        assert_eq!(check("Bearer s3cre"), Err(Refusal::WrongToken));
-        assert_eq!(check("Basic s3cret"), Err(Refusal::NoToken));
-        assert_eq!(gate.check_token(&HeaderMap::new(), [10, 0, 0, 1].into()), Err(Refusal::NoToken));
+        assert_eq!(check("Bearer s3cre"), Err(GateRefusal::WrongToken));
+        assert_eq!(check("Basic s3cret"), Err(GateRefusal::NoToken));
+        assert_eq!(gate.check_token(&HeaderMap::new(), [10, 0, 0, 1].into()), Err(GateRefusal::NoToken));
     }
 
     #[test]
     fn each_client_has_a_rate_of_its_own() {
         let gate = gate(|options| options.rate = Some(1));
         let check = |last| gate.check_rate(&"".into(), [10, 0, 0, last].into());
-        assert_eq!((check(1), check(1), check(1)), (Ok(()), Ok(()), Err(Refusal::TooOften)));
+        assert_eq!((check(1), check(1), check(1)), (Ok(()), Ok(()), Err(GateRefusal::TooOften)));
         assert_eq!(check(2), Ok(()));
         // All addresses of one network are one client.
         let check = |address: &str| gate.check_rate(&"".into(), address.parse().unwrap());
         assert_eq!((check("2001:db8::1"), check("2001:db8::2")), (Ok(()), Ok(())));
-        assert_eq!(check("2001:db8::3:4"), Err(Refusal::TooOften));
+        assert_eq!(check("2001:db8::3:4"), Err(GateRefusal::TooOften));
         assert_eq!(check("2001:db8:0:1::1"), Ok(()));
         // An address of the older kind may come in the clothes of the newer.
-        assert_eq!(check("::ffff:10.0.0.1"), Err(Refusal::TooOften));
+        assert_eq!(check("::ffff:10.0.0.1"), Err(GateRefusal::TooOften));
     }
 
     #[test]
@@ -291,7 +295,7 @@ mod tests {
         });
         let check = |who: &str, last| gate.check_rate(&who.into(), [10, 0, 0, last].into());
         assert_eq!((check("ada", 1), check("ada", 2)), (Ok(()), Ok(())));
-        assert_eq!(check("ada", 3), Err(Refusal::TooOften));
+        assert_eq!(check("ada", 3), Err(GateRefusal::TooOften));
         assert_eq!(check("bob", 3), Ok(()));
     }
 
@@ -301,7 +305,7 @@ mod tests {
         let (guesser, other) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         assert_eq!(gate.check_guesses(guesser), Ok(()));
         assert_eq!((gate.count_guess(guesser), gate.count_guess(guesser)), (Ok(()), Ok(())));
-        assert_eq!(gate.check_guesses(guesser), Err(Refusal::TooOften));
+        assert_eq!(gate.check_guesses(guesser), Err(GateRefusal::TooOften));
         assert_eq!(gate.check_guesses(other), Ok(()));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn check_name(headers: &HeaderMap, name: &str) -> Result<(), RpcError
     same(headers, "mcp-name", name)
 }
 
-/// Checks the headers for arguments: those whose schema names one.
+/// Checks the headers of arguments whose schema names a header.
 pub(super) fn check_arguments(
     headers: &HeaderMap,
     spec: &ToolSpec,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
-use crate::sync::lock;
+use toolwright_util::lock;
 
 /// Counts by key. A key whose count is zero takes no memory.
 pub(super) struct KeyedCounter<K: Eq + Hash> {

@@ -5,7 +5,6 @@
 //! `post` the eras, `exchange` the way to an answer, `header_consistency` the headers that repeat the body,
 //! `sessions` and `stream` the era with sessions.
 
-mod answers;
 mod bearer;
 mod body;
 mod endpoint;
@@ -14,6 +13,7 @@ mod gate;
 mod header_consistency;
 mod keyed_counter;
 mod post;
+mod responses;
 mod sessions;
 mod stream;
 

@@ -7,10 +7,10 @@ use hyper::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::answers::{Answer, SESSION, VERSION, accepts_events, error, events, text, whole};
-use super::body::Body;
+use super::body::ResponseBody;
 use super::exchange::{Begun, Exchange};
 use super::keyed_counter::Counted;
+use super::responses::{HttpResponse, SESSION, VERSION, accepts_events, error, events, text, whole};
 use super::sessions::HttpSession;
 use super::{Site, header_consistency};
 use crate::jsonrpc::{BUSY, INVALID_REQUEST, Id, RpcError};
@@ -18,10 +18,10 @@ use crate::protocol::{ClientCapabilities, ClientRequest, RequestMeta, SESSION_VE
 use crate::server::readers::Readers;
 use crate::server::response::Response;
 use crate::server::session::Session;
-use crate::server::{Audience, ClientSender, Era, Request};
+use crate::server::{Audience, ClientSender, Era, IncomingRequest};
 
 /// A place among the calls that a client may have under way.
-type Place = Counted<Arc<str>>;
+type CallSlot = Counted<Arc<str>>;
 
 /// A JSON-RPC request that came with POST.
 pub(super) struct Post {
@@ -34,7 +34,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-    pub(super) async fn answer(self, mut params: Value) -> Answer {
+    pub(super) async fn answer(self, mut params: Value) -> HttpResponse {
         // However a client spreads its calls over sessions and connections, it has so many at once.
         let Some(place) = self.site.calls.enter(&self.subject) else {
             let most = self.site.server.max_calls;
@@ -60,12 +60,12 @@ impl Post {
         }
     }
 
-    fn refused(&self, status: StatusCode, problem: RpcError) -> Answer {
+    fn refused(&self, status: StatusCode, problem: RpcError) -> HttpResponse {
         error(status, Some(&self.id), problem)
     }
 
     /// Answers a request without a session.
-    async fn answer_alone(self, mut meta: RequestMeta, params: Value, place: Place) -> Answer {
+    async fn answer_alone(self, mut meta: RequestMeta, params: Value, place: CallSlot) -> HttpResponse {
         let capabilities = match self.introduction(&mut meta) {
             Ok(capabilities) => capabilities,
             Err(problem) => return self.refused(StatusCode::BAD_REQUEST, problem),
@@ -82,7 +82,7 @@ impl Post {
         // Closing the connection cancels the request.
         let never_ends = matches!(call, Ok(ClientRequest::Listen(_)));
         let cancel = if never_ends { site.closing.child_token() } else { site.stop.child_token() };
-        let request = Request {
+        let request = IncomingRequest {
             id: id.clone(),
             era: Era::STATELESS,
             capabilities: Arc::new(capabilities),
@@ -109,7 +109,7 @@ impl Post {
             Begun::Stream(mut exchange, response, first) => {
                 let (frames, read) = mpsc::channel(16);
                 tokio::spawn(async move { exchange.pump(response, first, frames).await });
-                events(Body::Events { frames: read, _gone: Some(gone) })
+                events(ResponseBody::Events { frames: read, _gone: Some(gone) })
             }
         }
     }
@@ -146,7 +146,7 @@ impl Post {
         Ok(())
     }
 
-    fn initialize(self, params: Value) -> Answer {
+    fn initialize(self, params: Value) -> HttpResponse {
         let session = Arc::new(Session::new());
         let result = match session.initialize(&self.site.server, params) {
             Ok(result) => Response::from(result),
@@ -169,8 +169,8 @@ impl Post {
         session: &Arc<HttpSession>,
         meta: RequestMeta,
         params: Value,
-        place: Place,
-    ) -> Answer {
+        place: CallSlot,
+    ) -> HttpResponse {
         let Some(agreed) = session.session.agreed() else {
             let problem = RpcError::new(INVALID_REQUEST, "a session must begin with `initialize`");
             return self.refused(StatusCode::BAD_REQUEST, problem);
@@ -192,7 +192,7 @@ impl Post {
         let (readers, may_stream) = (Readers::new(site.options.return_time), accepts_events(&headers));
         let audience = if may_stream { Audience::Returning(readers.clone()) } else { Audience::Nobody };
         let sender = ClientSender::new(messages, audience);
-        let request = Request {
+        let request = IncomingRequest {
             id: id.clone(),
             era,
             capabilities: agreed.capabilities.clone(),
@@ -241,7 +241,7 @@ pub(super) fn session_of(
     site: &Site,
     subject: &Arc<str>,
     headers: &HeaderMap,
-) -> Result<Option<Arc<HttpSession>>, Box<Answer>> {
+) -> Result<Option<Arc<HttpSession>>, Box<HttpResponse>> {
     if !headers.contains_key(&SESSION) {
         return Ok(None);
     }

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use toolwright_core::CancelToken;
+use toolwright_util::lock;
 
-use super::stream::{MAX_BYTES_IN_ALL, Stream};
+use super::stream::{EventStream, MAX_BYTES_IN_ALL};
 use crate::random::random_name;
 use crate::server::readers::Readers;
 use crate::server::session::Session;
-use crate::sync::lock;
-
 /// How long a session is kept without a request when others want its place, and a result that nobody fetched
 /// in any case.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -41,7 +40,7 @@ pub(super) struct HttpSession {
     /// Who began it; nobody else may use it.
     subject: Arc<str>,
     used: Mutex<Instant>,
-    streams: Mutex<HashMap<u64, Arc<Stream>>>,
+    streams: Mutex<HashMap<u64, Arc<EventStream>>>,
     next_stream: AtomicU64,
     bytes: Arc<AtomicUsize>,
     /// Fires when the streams that never end by themselves are to be closed.
@@ -199,7 +198,7 @@ impl HttpSession {
         Listening { session: self.clone(), over }
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Arc<Stream>>> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Arc<EventStream>>> {
         lock(&self.streams)
     }
 
@@ -237,8 +236,8 @@ impl HttpSession {
     }
 
     /// A new stream, which a client that lost its connection finds again.
-    pub(super) fn new_stream(&self, readers: Readers) -> Arc<Stream> {
-        let stream = Arc::new(Stream::new(
+    pub(super) fn new_stream(&self, readers: Readers) -> Arc<EventStream> {
+        let stream = Arc::new(EventStream::new(
             self.next_stream.fetch_add(1, Ordering::Relaxed),
             readers,
             self.bytes.clone(),
@@ -257,7 +256,7 @@ impl HttpSession {
         stream
     }
 
-    pub(super) fn stream(&self, id: u64) -> Option<Arc<Stream>> {
+    pub(super) fn stream(&self, id: u64) -> Option<Arc<EventStream>> {
         self.streams().get(&id).cloned()
     }
 }
@@ -293,12 +292,12 @@ mod tests {
         sessions.get(&id, &"a".into()).unwrap()
     }
 
-    fn stream(session: &HttpSession) -> Arc<Stream> {
+    fn stream(session: &HttpSession) -> Arc<EventStream> {
         session.new_stream(Readers::new(Duration::ZERO))
     }
 
     /// A call of the session ends with a result of so many bytes.
-    fn end(sessions: &Sessions, session: &HttpSession, stream: &Stream, bytes: usize) {
+    fn end(sessions: &Sessions, session: &HttpSession, stream: &EventStream, bytes: usize) {
         stream.push(&vec![b'x'; bytes]);
         stream.finish();
         sessions.ended(session);
@@ -379,7 +378,7 @@ mod tests {
         assert!(!heard.session.ended.is_cancelled(), "it was used until now");
     }
 
-    async fn read_all(stream: Arc<Stream>) {
+    async fn read_all(stream: Arc<EventStream>) {
         use http_body_util::BodyExt as _;
         stream.follow(0, CancelToken::new()).collect().await.unwrap();
     }

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 use toolwright_core::CancelToken;
+use toolwright_util::lock;
 
-use super::body::{self, Body};
+use super::body::{self, ResponseBody};
 use crate::server::readers::Readers;
-use crate::sync::lock;
-
 /// How many bytes of a stream are kept; the oldest events go first. The largest message has room.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
 
@@ -29,9 +28,9 @@ const RETRY: u32 = 500;
 /// A stream says something at least this often.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-pub(super) struct Stream {
+pub(super) struct EventStream {
     id: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<EventBuffer>,
     grown: Notify,
     readers: Readers,
     /// The bytes of all streams.
@@ -39,7 +38,7 @@ pub(super) struct Stream {
 }
 
 #[derive(Default)]
-struct Kept {
+struct EventBuffer {
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
     next: u64,
@@ -49,10 +48,10 @@ struct Kept {
     delivered: Option<Instant>,
 }
 
-impl Stream {
+impl EventStream {
     /// A stream that begins with the event that tells a client from where to go on.
     pub(super) fn new(id: u64, readers: Readers, in_all: Arc<AtomicUsize>) -> Self {
-        let stream = Stream { id, kept: Mutex::default(), grown: Notify::new(), readers, in_all };
+        let stream = EventStream { id, kept: Mutex::default(), grown: Notify::new(), readers, in_all };
         stream.add(|id| body::priming(id, RETRY));
         stream
     }
@@ -76,7 +75,7 @@ impl Stream {
         self.kept().delivered
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, EventBuffer> {
         lock(&self.kept)
     }
 
@@ -109,7 +108,7 @@ impl Stream {
 
     /// The events from this one on, as they come, until the stream is done or `hang_up` fires. Clients of
     /// older revisions do not know the first event, which has no content.
-    pub(super) fn follow(self: Arc<Self>, mut from: u64, hang_up: CancelToken) -> Body {
+    pub(super) fn follow(self: Arc<Self>, mut from: u64, hang_up: CancelToken) -> ResponseBody {
         let (frames, read) = mpsc::channel(16);
         let reading = self.readers.enter();
         tokio::spawn(async move {
@@ -150,11 +149,11 @@ impl Stream {
                 }
             }
         });
-        Body::Events { frames: read, _gone: None }
+        ResponseBody::Events { frames: read, _gone: None }
     }
 }
 
-impl Drop for Stream {
+impl Drop for EventStream {
     fn drop(&mut self) {
         self.in_all.fetch_sub(self.bytes(), Ordering::Relaxed);
     }

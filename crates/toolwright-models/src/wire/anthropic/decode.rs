@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Assembly, CallArguments, Piece, Places, kept};
+use super::super::assemble::{Assembly, BlockPiece, CallArguments, Places, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, check_shapes, never_started, object, tokens, word};
 use crate::error;
@@ -18,12 +18,12 @@ pub(crate) struct Decoder {
     usage: Counts,
     /// The server-side machine on which the model runs code; the next request names it.
     container: Option<String>,
-    state: State,
+    state: MessageState,
 }
 
 /// How far the message has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MessageState {
     /// `message_start` has not arrived.
     Waiting,
     Started,
@@ -52,7 +52,7 @@ impl Decoder {
             inputs: HashMap::new(),
             usage: Counts::default(),
             container: None,
-            state: State::Waiting,
+            state: MessageState::Waiting,
         }
     }
 
@@ -65,9 +65,9 @@ impl Decoder {
         let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let open = self.places.open(index).and_then(|place| self.assembly.pieces.get(place));
         let twice = open.is_some_and(|piece| match (piece, word("type").as_str()) {
-            (Piece::Text { .. }, "text") => true,
-            (Piece::Call { id, .. }, "tool_use") => *id == word("id"),
-            (Piece::Own { opaque, .. }, _) => opaque.get("block") == Some(&block),
+            (BlockPiece::Text { .. }, "text") => true,
+            (BlockPiece::Call { id, .. }, "tool_use") => *id == word("id"),
+            (BlockPiece::Own { opaque, .. }, _) => opaque.get("block") == Some(&block),
             _ => false,
         });
         if twice {
@@ -83,7 +83,7 @@ impl Decoder {
                 if given.count() == 0 {
                     kept.shift_remove("citations");
                 }
-                Piece::Text { text, citations, kept }
+                BlockPiece::Text { text, citations, kept }
             }
             "tool_use" => {
                 let name = word("name");
@@ -95,12 +95,12 @@ impl Decoder {
                     Some(input) => CallArguments::Value(input.clone()),
                 };
                 let kept = kept(&block, &["type", "id", "name", "input"]);
-                Piece::Call { id: word("id"), name, arguments, kept }
+                BlockPiece::Call { id: word("id"), name, arguments, kept }
             }
             _ => {
                 let text = word("thinking");
                 tell(&text, ModelDelta::Reasoning, sink);
-                Piece::Own { text, opaque: Map::from_iter([("block".to_owned(), block)]) }
+                BlockPiece::Own { text, opaque: Map::from_iter([("block".to_owned(), block)]) }
             }
         };
         let place = self.assembly.add(piece)?;
@@ -115,28 +115,28 @@ impl Decoder {
             return Err(never_started(index));
         };
         match (word("type"), piece) {
-            ("text_delta", Piece::Text { text, .. }) => {
+            ("text_delta", BlockPiece::Text { text, .. }) => {
                 text.push_str(word("text"));
                 tell(word("text"), ModelDelta::Text, sink);
             }
-            ("citations_delta", Piece::Text { citations, kept, .. }) => {
+            ("citations_delta", BlockPiece::Text { citations, kept, .. }) => {
                 let Some(given) = delta.get("citation") else { return Ok(()) };
                 citations.extend(citation(given));
                 let list = kept.entry("citations").or_insert_with(|| Value::Array(Vec::new()));
                 list.as_array_mut().into_iter().for_each(|list| list.push(given.clone()));
             }
-            ("input_json_delta", Piece::Call { arguments, .. }) => match arguments {
+            ("input_json_delta", BlockPiece::Call { arguments, .. }) => match arguments {
                 CallArguments::Text(text) => text.push_str(word("partial_json")),
                 CallArguments::Value(_) => *arguments = CallArguments::Text(word("partial_json").to_owned()),
             },
-            ("input_json_delta", Piece::Own { .. }) => {
+            ("input_json_delta", BlockPiece::Own { .. }) => {
                 self.inputs.entry(place).or_default().push_str(word("partial_json"));
             }
-            ("thinking_delta", Piece::Own { text, .. }) => {
+            ("thinking_delta", BlockPiece::Own { text, .. }) => {
                 text.push_str(word("thinking"));
                 tell(word("thinking"), ModelDelta::Reasoning, sink);
             }
-            ("signature_delta", Piece::Own { opaque, .. }) => {
+            ("signature_delta", BlockPiece::Own { opaque, .. }) => {
                 set(opaque, "signature", word("signature").into())
             }
             // A kind of delta this version does not know, for a block it keeps as it came or cannot keep at
@@ -149,8 +149,8 @@ impl Decoder {
     fn message_delta(&mut self, data: &Value) {
         if let Some(reason) = word(data, "/delta/stop_reason") {
             self.assembly.stop = Some(stop(reason).unwrap_or(StopReason::Other));
-            if self.state == State::Started {
-                self.state = State::Complete;
+            if self.state == MessageState::Started {
+                self.state = MessageState::Complete;
             }
         }
         self.contained(data.pointer("/delta/container"));
@@ -180,14 +180,14 @@ impl Decode for Decoder {
         let index = data.get("index").and_then(Value::as_u64);
         match data.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
-                if self.state == State::Waiting {
-                    self.state = State::Started;
+                if self.state == MessageState::Waiting {
+                    self.state = MessageState::Started;
                 }
                 self.contained(data.pointer("/message/container"));
                 self.count(data.pointer("/message/usage"));
             }
             "content_block_start" | "content_block_delta" | "message_delta"
-                if self.state == State::Waiting => {}
+                if self.state == MessageState::Waiting => {}
             "content_block_start" => {
                 let block = data.get_mut("content_block").map(Value::take).unwrap_or_default();
                 self.start_block(index, block, sink)?;
@@ -198,10 +198,10 @@ impl Decode for Decoder {
             }
             "content_block_stop" => self.places.end(index),
             "message_delta" => self.message_delta(&data),
-            "message_stop" if matches!(self.state, State::Waiting | State::Headless) => {
-                self.state = State::Headless;
+            "message_stop" if matches!(self.state, MessageState::Waiting | MessageState::Headless) => {
+                self.state = MessageState::Headless;
             }
-            "message_stop" => self.state = State::Stopped,
+            "message_stop" => self.state = MessageState::Stopped,
             "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
             // llama.cpp reports errors without a type.
             "" if data.get("error").is_some() => {
@@ -225,30 +225,30 @@ impl Decode for Decoder {
         }
         let delta = json!({"stop_reason": body.get("stop_reason"), "container": body.get("container")});
         self.message_delta(&json!({"delta": delta, "usage": body.get("usage")}));
-        self.state = State::Complete;
+        self.state = MessageState::Complete;
         Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        !matches!(self.state, State::Waiting | State::Started)
+        !matches!(self.state, MessageState::Waiting | MessageState::Started)
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.state, State::Stopped | State::Headless)
+        matches!(self.state, MessageState::Stopped | MessageState::Headless)
     }
 
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
-        if !matches!(self.state, State::Complete | State::Stopped) {
+        if !matches!(self.state, MessageState::Complete | MessageState::Stopped) {
             return Err(broken());
         }
         check_shapes(self.inputs.values().map(String::as_str))?;
         for (place, input) in std::mem::take(&mut self.inputs) {
-            if let Some(Piece::Own { opaque, .. }) = self.assembly.pieces.get_mut(place) {
+            if let Some(BlockPiece::Own { opaque, .. }) = self.assembly.pieces.get_mut(place) {
                 set(opaque, "input", serde_json::from_str(&input).unwrap_or_else(|_| json!({})));
             }
         }
         for piece in &mut self.assembly.pieces {
-            if let Piece::Own { text, opaque } = piece
+            if let BlockPiece::Own { text, opaque } = piece
                 && !text.is_empty()
             {
                 set(opaque, "thinking", text.as_str().into());
@@ -256,7 +256,7 @@ impl Decode for Decoder {
         }
         if let Some(id) = self.container.take() {
             let opaque = Map::from_iter([("container".to_owned(), id.into())]);
-            self.assembly.pieces.insert(0, Piece::Own { text: String::new(), opaque });
+            self.assembly.pieces.insert(0, BlockPiece::Own { text: String::new(), opaque });
         }
         let counts = &self.usage;
         let usage = &mut self.assembly.usage;

@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, Media, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
-use super::super::content::{self, Inside};
-use super::super::names::Names;
-use super::super::turns::{Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
-use super::super::{Delivery, Target, Wire, arguments, object, tools};
+use super::super::content::{self, ContentPart};
+use super::super::names::ToolNames;
+use super::super::turns::{TurnPiece, WireTurn, drop_last_thoughts, kept_with, pieces, turns};
+use super::super::{Delivery, ModelTarget, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
 pub(crate) fn encode(
-    target: Target<'_>,
+    target: ModelTarget<'_>,
     request: &ModelRequest<'_>,
     delivery: Delivery,
 ) -> Result<Map<String, Value>, ModelError> {
-    let Target { vendor, model } = target;
+    let ModelTarget { vendor, model } = target;
     let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Messages::default();
@@ -27,22 +27,22 @@ pub(crate) fn encode(
     for turn in turns(request.messages) {
         match turn {
             // Instructions further down are accepted by some models only; at the top, by all.
-            Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
-            Turn::User(blocks) => {
+            WireTurn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
+            WireTurn::User(blocks) => {
                 container = None;
                 messages.add("user", blocks.iter().filter_map(|block| block_of(block, vendor)));
             }
-            Turn::Assistant(message) => {
+            WireTurn::Assistant(message) => {
                 container = None;
                 let blocks = pieces(&message, vendor.name).into_iter().filter_map(|piece| match piece {
-                    Piece::Content { block, kept } => {
+                    TurnPiece::Content { block, kept } => {
                         block_of(block, vendor).map(|block| kept_with(kept, block))
                     }
-                    Piece::Own { opaque, .. } => {
+                    TurnPiece::Own { opaque, .. } => {
                         container = container.take().or_else(|| opaque.get("container").cloned());
                         opaque.get("block").cloned()
                     }
-                    Piece::Call { call, kept } => {
+                    TurnPiece::Call { call, kept } => {
                         let toolset = kept.and_then(|kept| kept.get("toolset_name"));
                         toolsets.extend(toolset.map(|name| (call.id.to_string(), name.clone())));
                         let input = arguments::as_object(&call.arguments);
@@ -62,7 +62,7 @@ pub(crate) fn encode(
                 });
                 messages.add("assistant", blocks.into_iter());
             }
-            Turn::Results(results) => {
+            WireTurn::Results(results) => {
                 let mut follow = Vec::new();
                 let results = results.iter().map(|result| {
                     let mut block = tool_result(result, vendor, &names, &mut follow);
@@ -185,7 +185,7 @@ fn document(media: &Media) -> Option<Value> {
 fn tool_result(
     result: &ToolResult,
     vendor: &Vendor,
-    names: &Names,
+    names: &ToolNames,
     follow: &mut Vec<Value>,
 ) -> Map<String, Value> {
     let sorted = content::sort(Wire::AnthropicMessages, result, |block, _| native(block, vendor).is_some());
@@ -193,9 +193,9 @@ fn tool_result(
         .inside
         .into_iter()
         .filter_map(|part| match part {
-            Inside::Text(words) => (!words.trim().is_empty()).then(|| text(&words)),
-            Inside::Json(value) => Some(text(&value.to_string())),
-            Inside::Media(block) => native(block, vendor),
+            ContentPart::Text(words) => (!words.trim().is_empty()).then(|| text(&words)),
+            ContentPart::Json(value) => Some(text(&value.to_string())),
+            ContentPart::Media(block) => native(block, vendor),
         })
         .collect();
     blocks.extend(content::notes(result).iter().map(|note| text(note)));

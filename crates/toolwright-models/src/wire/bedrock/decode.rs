@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Assembly, CallArguments, Piece, Places, kept};
+use super::super::assemble::{Assembly, BlockPiece, CallArguments, Places, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, never_started, tokens};
 use crate::error;
@@ -20,7 +20,7 @@ impl Decoder {
         Decoder { assembly, places: Places::default(), complete: false, over: false }
     }
 
-    fn add(&mut self, index: Option<u64>, piece: Piece) -> Result<(), ModelError> {
+    fn add(&mut self, index: Option<u64>, piece: BlockPiece) -> Result<(), ModelError> {
         let place = self.assembly.add(piece)?;
         self.places.start(index, place);
         Ok(())
@@ -31,7 +31,7 @@ impl Decoder {
         let Some(call) = start.get("toolUse").filter(|call| call.is_object()) else { return Ok(()) };
         let open = self.places.open(index).and_then(|place| self.assembly.pieces.get(place));
         let given = call.get("toolUseId").and_then(Value::as_str);
-        if matches!(open, Some(Piece::Call { id, .. }) if Some(id.as_str()) == given) {
+        if matches!(open, Some(BlockPiece::Call { id, .. }) if Some(id.as_str()) == given) {
             // The same event once more.
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl Decoder {
         let name = word("name");
         sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
         let kept = kept(call, &["toolUseId", "name", "input"]);
-        self.add(index, Piece::Call { id: word("toolUseId"), name, arguments, kept })
+        self.add(index, BlockPiece::Call { id: word("toolUseId"), name, arguments, kept })
     }
 
     fn delta(&mut self, index: Option<u64>, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
@@ -60,15 +60,15 @@ impl Decoder {
                 sink(ModelDelta::Text(more));
             }
             match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
-                Some(Piece::Text { text, .. }) => text.push_str(more),
-                _ => self.add(index, Piece::text(more))?,
+                Some(BlockPiece::Text { text, .. }) => text.push_str(more),
+                _ => self.add(index, BlockPiece::text(more))?,
             }
         } else if let Some(reasoning) = delta.get("reasoningContent") {
             self.reasoning(index, reasoning, sink)?;
         } else if let Some(more) = delta.pointer("/toolUse/input").and_then(Value::as_str) {
             let place = self.places.find(index);
             match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
-                Some(Piece::Call { arguments: CallArguments::Text(text), .. }) => text.push_str(more),
+                Some(BlockPiece::Call { arguments: CallArguments::Text(text), .. }) => text.push_str(more),
                 _ => return Err(never_started(index)),
             }
         }
@@ -78,11 +78,12 @@ impl Decoder {
     /// Adds to a block of reasoning: text, then a signature, or hidden content.
     fn reasoning(&mut self, index: Option<u64>, more: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let known = self.places.same(index).and_then(|place| self.assembly.pieces.get(place));
-        if !matches!(known, Some(Piece::Own { .. })) {
-            self.add(index, Piece::Own { text: String::new(), opaque: Map::new() })?;
+        if !matches!(known, Some(BlockPiece::Own { .. })) {
+            self.add(index, BlockPiece::Own { text: String::new(), opaque: Map::new() })?;
         }
         let place = self.places.same(index);
-        let Some(Piece::Own { text, opaque }) = place.and_then(|place| self.assembly.pieces.get_mut(place))
+        let Some(BlockPiece::Own { text, opaque }) =
+            place.and_then(|place| self.assembly.pieces.get_mut(place))
         else {
             return Ok(());
         };
@@ -117,7 +118,7 @@ impl Decoder {
             return self.delta(index, &block, sink);
         }
         let opaque = Map::from_iter([("block".to_owned(), block.take())]);
-        self.add(index, Piece::Own { text: String::new(), opaque })
+        self.add(index, BlockPiece::Own { text: String::new(), opaque })
     }
 
     fn stopped(&mut self, reason: Option<&Value>) {
@@ -187,7 +188,7 @@ impl Decode for Decoder {
             return Err(broken());
         }
         for piece in &mut self.assembly.pieces {
-            if let Piece::Own { text, opaque } = piece
+            if let BlockPiece::Own { text, opaque } = piece
                 && !opaque.contains_key("block")
             {
                 let mut parts = std::mem::take(opaque);

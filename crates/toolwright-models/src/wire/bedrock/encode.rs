@@ -7,13 +7,13 @@ use toolwright_core::{
     Content, Media, MediaSource, Message, ModelError, ModelRequest, ToolChoice, ToolResult,
 };
 
-use super::super::content::{self, Inside, Kind};
-use super::super::names::Names;
-use super::super::turns::{Alternating, Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
-use super::super::{Target, Wire, arguments, object, tools};
+use super::super::content::{self, ContentKind, ContentPart};
+use super::super::names::ToolNames;
+use super::super::turns::{Alternating, TurnPiece, WireTurn, drop_last_thoughts, kept_with, pieces, turns};
+use super::super::{ModelTarget, Wire, arguments, object, tools};
 
 pub(crate) fn encode(
-    target: Target<'_>,
+    target: ModelTarget<'_>,
     request: &ModelRequest<'_>,
 ) -> Result<Map<String, Value>, ModelError> {
     let vendor = target.vendor;
@@ -22,16 +22,16 @@ pub(crate) fn encode(
     let mut messages = Alternating::new("assistant", "content");
     for turn in turns(request.messages) {
         match turn {
-            Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
-            Turn::User(blocks) => {
+            WireTurn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
+            WireTurn::User(blocks) => {
                 let blocks: Vec<Value> = blocks.iter().filter_map(|block| block_of(block, target)).collect();
                 messages.add("user", accompanied(blocks));
             }
-            Turn::Assistant(message) => {
+            WireTurn::Assistant(message) => {
                 let blocks = pieces(&message, vendor.name).into_iter().filter_map(|piece| match piece {
-                    Piece::Content { block, .. } => words(block),
-                    Piece::Own { opaque, .. } => opaque.get("block").cloned(),
-                    Piece::Call { call, kept } => {
+                    TurnPiece::Content { block, .. } => words(block),
+                    TurnPiece::Own { opaque, .. } => opaque.get("block").cloned(),
+                    TurnPiece::Call { call, kept } => {
                         let input = arguments::as_object(&call.arguments);
                         let call = json!({
                             "toolUseId": vendor.quirks.ids.to_wire(&call.id),
@@ -45,7 +45,7 @@ pub(crate) fn encode(
                 drop_last_thoughts(&mut blocks, |block| block.get("reasoningContent").is_some());
                 messages.add("assistant", blocks);
             }
-            Turn::Results(results) => {
+            WireTurn::Results(results) => {
                 let mut follow = Vec::new();
                 let blocks = results.iter().map(|result| tool_result(result, target, &names, &mut follow));
                 let mut blocks: Vec<Value> = blocks.collect();
@@ -77,7 +77,7 @@ pub(crate) fn encode(
 
 /// The tools. A conversation in which tools were called is refused without any, so those are then named as
 /// they were.
-fn tool_config(target: Target<'_>, request: &ModelRequest<'_>, names: &Names) -> Option<Value> {
+fn tool_config(target: ModelTarget<'_>, request: &ModelRequest<'_>, names: &ToolNames) -> Option<Value> {
     let tools = tools::definitions(target, request, names);
     let mut tools: Vec<Value> = tools.into_iter().map(|tool| tool.json).collect();
     if tools.is_empty() {
@@ -115,7 +115,7 @@ fn words(block: &Content) -> Option<Value> {
     content::in_words(block).filter(|words| !words.trim().is_empty()).map(|words| json!({"text": words}))
 }
 
-fn block_of(block: &Content, target: Target<'_>) -> Option<Value> {
+fn block_of(block: &Content, target: ModelTarget<'_>) -> Option<Value> {
     native(block, target).or_else(|| words(block))
 }
 
@@ -129,7 +129,7 @@ fn accompanied(mut blocks: Vec<Value>) -> Vec<Value> {
 }
 
 /// The block of media that the API takes.
-fn native(block: &Content, target: Target<'_>) -> Option<Value> {
+fn native(block: &Content, target: ModelTarget<'_>) -> Option<Value> {
     let media = content::media(block)?;
     let kind = content::kind(block)?;
     if !target.vendor.quirks.media.contains(&kind) || !model_takes(kind, target.model) {
@@ -154,11 +154,11 @@ fn native(block: &Content, target: Target<'_>) -> Option<Value> {
 }
 
 /// Whether a model takes that kind: pictures and documents are described to none, films and sounds to most.
-fn model_takes(kind: Kind, model: &str) -> bool {
+fn model_takes(kind: ContentKind, model: &str) -> bool {
     let named = |names: &[&str]| names.iter().any(|name| model.contains(name));
     match kind {
-        Kind::Video => named(&["nova", "pegasus"]),
-        Kind::Audio => named(&["nova-2", "voxtral"]),
+        ContentKind::Video => named(&["nova", "pegasus"]),
+        ContentKind::Audio => named(&["nova-2", "voxtral"]),
         _ => true,
     }
 }
@@ -247,18 +247,23 @@ fn takes_status(model: &str) -> bool {
     ["claude", "nova"].iter().any(|name| model.contains(name))
 }
 
-fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
+fn tool_result(
+    result: &ToolResult,
+    target: ModelTarget<'_>,
+    names: &ToolNames,
+    follow: &mut Vec<Value>,
+) -> Value {
     let sorted = content::sort(Wire::BedrockConverse, result, |block, _| native(block, target).is_some());
     let text = |words: &str| (!words.trim().is_empty()).then(|| json!({"text": words}));
     let mut blocks: Vec<Value> = sorted
         .inside
         .into_iter()
         .filter_map(|part| match part {
-            Inside::Text(words) => text(&words),
+            ContentPart::Text(words) => text(&words),
             // Only objects are taken here, although the documents say any value is.
-            Inside::Json(value @ Value::Object(_)) => Some(json!({"json": value})),
-            Inside::Json(value) => text(&value.to_string()),
-            Inside::Media(block) => native(block, target),
+            ContentPart::Json(value @ Value::Object(_)) => Some(json!({"json": value})),
+            ContentPart::Json(value) => text(&value.to_string()),
+            ContentPart::Media(block) => native(block, target),
         })
         .collect();
     blocks.extend(content::notes(result).iter().filter_map(|note| text(note)));

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 use toolwright_core::{ModelError, ModelRequest};
 
-use super::super::{Delivery, Target, anthropic};
+use super::super::{Delivery, ModelTarget, anthropic};
 
 /// The version of the Messages API that every Claude on Bedrock knows; `extra` may name another.
 const VERSION: &str = "bedrock-2023-05-31";
 
 pub(crate) fn encode(
-    target: Target<'_>,
+    target: ModelTarget<'_>,
     request: &ModelRequest<'_>,
 ) -> Result<Map<String, Value>, ModelError> {
     let mut body = anthropic::encode(target, request, Delivery::Whole)?;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Assembly, CallArguments, Piece, kept};
+use super::super::assemble::{Assembly, BlockPiece, CallArguments, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
@@ -30,7 +30,7 @@ impl Decoder {
             sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
             if let Some(signature) = signature {
                 let opaque = own("callSignature", signature);
-                self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+                self.assembly.add(BlockPiece::Own { text: String::new(), opaque })?;
             }
             let arguments = CallArguments::Value(call.get("args").cloned().unwrap_or_default());
             let mut beside = kept(part, &["functionCall", "thoughtSignature"]);
@@ -40,12 +40,12 @@ impl Decoder {
             }
             return self
                 .assembly
-                .add(Piece::Call { id: word("id"), name, arguments, kept: beside })
+                .add(BlockPiece::Call { id: word("id"), name, arguments, kept: beside })
                 .map(drop);
         }
         let Some(text) = part.get("text").and_then(Value::as_str) else {
             let opaque = own("part", part);
-            return self.assembly.add(Piece::Own { text: String::new(), opaque }).map(drop);
+            return self.assembly.add(BlockPiece::Own { text: String::new(), opaque }).map(drop);
         };
         if part.get("thought").and_then(Value::as_bool) == Some(true) {
             if !text.is_empty() {
@@ -61,15 +61,15 @@ impl Decoder {
 
     /// Adds to the text. A signature is for the part it came with, which may be any piece of the text.
     fn text(&mut self, more: &str, signature: Option<&Value>) -> Result<(), ModelError> {
-        let of_text = |piece: &Piece| matches!(piece, Piece::Own { opaque, .. } if opaque.contains_key("textSignature"));
+        let of_text = |piece: &BlockPiece| matches!(piece, BlockPiece::Own { opaque, .. } if opaque.contains_key("textSignature"));
         let mut start = 0;
         match self.assembly.pieces.iter_mut().rev().find(|piece| !of_text(piece)) {
-            Some(Piece::Text { text, .. }) => {
+            Some(BlockPiece::Text { text, .. }) => {
                 start = text.len();
                 text.push_str(more);
             }
             _ if more.is_empty() => {}
-            _ => drop(self.assembly.add(Piece::text(more))?),
+            _ => drop(self.assembly.add(BlockPiece::text(more))?),
         }
         let Some(signature) = signature else { return Ok(()) };
         let opaque = [
@@ -78,7 +78,7 @@ impl Decoder {
             ("end", (start + more.len()).into()),
         ];
         let opaque = opaque.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
-        self.assembly.add(Piece::Own { text: String::new(), opaque }).map(drop)
+        self.assembly.add(BlockPiece::Own { text: String::new(), opaque }).map(drop)
     }
 
     /// Adds to the last thought, as long as nothing signs either: a signature is for its own part.
@@ -86,7 +86,7 @@ impl Decoder {
         let mut kept = part.as_object().cloned().unwrap_or_default();
         kept.shift_remove("text");
         if !kept.contains_key("thoughtSignature")
-            && let Some(Piece::Own { text, opaque }) = self.assembly.pieces.last_mut()
+            && let Some(BlockPiece::Own { text, opaque }) = self.assembly.pieces.last_mut()
             && let Some(last) = opaque.get_mut("part").and_then(Value::as_object_mut)
             && last.contains_key("thought")
             && !last.contains_key("thoughtSignature")
@@ -96,7 +96,7 @@ impl Decoder {
             return Ok(());
         }
         let opaque = Map::from_iter([("part".to_owned(), Value::Object(kept))]);
-        self.assembly.add(Piece::Own { text: more.to_owned(), opaque }).map(drop)
+        self.assembly.add(BlockPiece::Own { text: more.to_owned(), opaque }).map(drop)
     }
 
     fn count(&mut self, counts: &Value) {
@@ -135,7 +135,7 @@ impl Decode for Decoder {
                 // it.
                 sink(ModelDelta::Reasoning(wrote));
                 let opaque = Map::from_iter([("attempt".to_owned(), true.into())]);
-                self.assembly.add(Piece::Own { text: wrote.to_owned(), opaque })?;
+                self.assembly.add(BlockPiece::Own { text: wrote.to_owned(), opaque })?;
             }
             self.assembly.stop = Some(stop);
             self.complete = true;

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
-use super::super::content::{self, Inside, Placement};
-use super::super::names::Names;
-use super::super::turns::{Alternating, Piece, Turn, kept_with, pieces, turns};
-use super::super::{Target, Wire, arguments, object, tools};
+use super::super::content::{self, ContentPart, Placement};
+use super::super::names::ToolNames;
+use super::super::turns::{Alternating, TurnPiece, WireTurn, kept_with, pieces, turns};
+use super::super::{ModelTarget, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
 /// Addresses the API fetches by itself; others it refuses.
@@ -18,27 +18,27 @@ const FETCHED: [&str; 3] =
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(crate) fn encode(
-    target: Target<'_>,
+    target: ModelTarget<'_>,
     request: &ModelRequest<'_>,
 ) -> Result<Map<String, Value>, ModelError> {
     let vendor = target.vendor;
-    let names = Names::new(request);
+    let names = ToolNames::new(request);
     let mut system = Vec::new();
     let mut contents = Alternating::new("model", "parts");
     for turn in turns(request.messages) {
         match turn {
-            Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
-            Turn::User(blocks) => {
+            WireTurn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
+            WireTurn::User(blocks) => {
                 told(&mut contents, blocks.iter().filter_map(|block| part(block, vendor)).collect());
             }
-            Turn::Assistant(message) => {
+            WireTurn::Assistant(message) => {
                 let mut parts = model_parts(pieces(&message, vendor.name), vendor, &names);
                 if wants_signatures(target.model) {
                     sign_first_call(&mut parts);
                 }
                 contents.add("model", parts);
             }
-            Turn::Results(results) => {
+            WireTurn::Results(results) => {
                 let mut follow = Vec::new();
                 let parts = results.iter().map(|result| response(result, target, &names, &mut follow));
                 contents.add("user", parts.collect());
@@ -122,16 +122,16 @@ fn sign_first_call(parts: &mut [Value]) {
 }
 
 /// The parts of a model's turn, each signature where it was: some models refuse a turn that lacks one.
-fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Value> {
+fn model_parts(pieces: Vec<TurnPiece<'_>>, vendor: &Vendor, names: &ToolNames) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     let (mut call_signature, mut done) = (None, 0);
     for piece in pieces {
         match piece {
-            Piece::Content { block, .. } => {
+            TurnPiece::Content { block, .. } => {
                 parts.extend(part(block, vendor));
                 done = 0;
             }
-            Piece::Own { text, opaque } => {
+            TurnPiece::Own { text, opaque } => {
                 if let Some(signature) = opaque.get("callSignature") {
                     call_signature = Some(signature.clone());
                 } else if let Some(signature) = opaque.get("textSignature") {
@@ -146,7 +146,7 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
                     parts.push(Value::Object(own));
                 }
             }
-            Piece::Call { call, kept } => {
+            TurnPiece::Call { call, kept } => {
                 let function = json!({
                     "id": vendor.quirks.ids.to_wire(&call.id),
                     "name": names.to_wire(&call.name),
@@ -181,21 +181,26 @@ fn sign_text(parts: &mut Vec<Value>, done: &mut usize, signature: &Value, opaque
     *done += before.len() + own.len();
 }
 
-fn response(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
+fn response(
+    result: &ToolResult,
+    target: ModelTarget<'_>,
+    names: &ToolNames,
+    follow: &mut Vec<Value>,
+) -> Value {
     let vendor = target.vendor;
     let sorted = content::sort(Wire::Gemini, result, |block, place| {
         media_part(block, vendor).is_some()
             && (place != Placement::Native || takes_inside(target.model, block))
     });
     let mut response = Map::new();
-    let spoken: Vec<_> = sorted.inside.iter().filter(|part| !matches!(part, Inside::Media(_))).collect();
+    let spoken: Vec<_> = sorted.inside.iter().filter(|part| !matches!(part, ContentPart::Media(_))).collect();
     let output = match spoken.as_slice() {
-        [Inside::Json(value)] => (*value).clone(),
+        [ContentPart::Json(value)] => (*value).clone(),
         spoken => {
             let words = spoken.iter().map(|part| match part {
-                Inside::Text(text) => text.to_string(),
-                Inside::Json(value) => value.to_string(),
-                Inside::Media(_) => String::new(),
+                ContentPart::Text(text) => text.to_string(),
+                ContentPart::Json(value) => value.to_string(),
+                ContentPart::Media(_) => String::new(),
             });
             words.collect::<Vec<_>>().join("\n").into()
         }
@@ -220,7 +225,7 @@ fn response(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut
         .inside
         .iter()
         .filter_map(|part| match part {
-            Inside::Media(block) => media_part(block, vendor),
+            ContentPart::Media(block) => media_part(block, vendor),
             _ => None,
         })
         .collect();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Assembly, CallArguments, MAX_PIECES, Piece, kept, too_many};
+use super::super::assemble::{Assembly, BlockPiece, CallArguments, MAX_PIECES, kept, too_many};
 use super::super::stop::stop;
 use super::super::{Decode, broken, merge, tokens, word};
 use crate::error;
@@ -120,10 +120,14 @@ impl Decoder {
             return Ok(());
         }
         sink(ModelDelta::Text(more));
-        let mut since =
-            self.assembly.pieces.iter_mut().rev().take_while(|piece| !matches!(piece, Piece::Own { .. }));
+        let mut since = self
+            .assembly
+            .pieces
+            .iter_mut()
+            .rev()
+            .take_while(|piece| !matches!(piece, BlockPiece::Own { .. }));
         let known = since.find_map(|piece| match piece {
-            Piece::Text { text, .. } => Some(text),
+            BlockPiece::Text { text, .. } => Some(text),
             _ => None,
         });
         match known {
@@ -143,7 +147,7 @@ impl Decoder {
                 return Ok(());
             }
             let opaque = Map::from_iter([("chunk".to_owned(), json!({}))]);
-            self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+            self.assembly.add(BlockPiece::Own { text: String::new(), opaque })?;
         }
         let Some((text, chunk)) = self.assembly.pieces.last_mut().and_then(thought) else { return Ok(()) };
         for (key, value) in part {
@@ -204,8 +208,12 @@ impl Decoder {
         };
         let known = known.map(|(_, place)| *place).filter(|place| match self.assembly.pieces.get(*place) {
             // The beginning may come after its first arguments.
-            Some(Piece::Call { id, name, .. }) if index.is_some() && id.is_empty() && name.is_empty() => true,
-            Some(Piece::Call { id, .. }) => {
+            Some(BlockPiece::Call { id, name, .. })
+                if index.is_some() && id.is_empty() && name.is_empty() =>
+            {
+                true
+            }
+            Some(BlockPiece::Call { id, .. }) => {
                 let other_id = !given_id.is_empty() && id != given_id;
                 let another = other_id || (index.is_none() && given_id.is_empty());
                 given_name.is_empty() || !another
@@ -218,13 +226,13 @@ impl Decoder {
                 sink(ModelDelta::Call { name: &self.assembly.native_name(given_name) });
                 let arguments = CallArguments::Text(String::new());
                 let (id, name, kept) = (given_id.to_owned(), String::new(), Map::new());
-                let place = self.assembly.add(Piece::Call { id, name, arguments, kept })?;
+                let place = self.assembly.add(BlockPiece::Call { id, name, arguments, kept })?;
                 self.calls.push((index, place));
                 place
             }
         };
         let piece = self.assembly.pieces.get_mut(place);
-        let Some(Piece::Call { id, name, arguments, kept: known }) = piece else { return Ok(()) };
+        let Some(BlockPiece::Call { id, name, arguments, kept: known }) = piece else { return Ok(()) };
         merge(known, &kept(call, &["index", "id", "type", "function"]));
         if id.is_empty() {
             given_id.clone_into(id);
@@ -330,16 +338,16 @@ impl Decode for Decoder {
             let text = named.cloned().or_else(detailed);
             let text = text.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
             let opaque = Map::from_iter([("fields".to_owned(), fields.into())]);
-            self.assembly.pieces.insert(0, Piece::Own { text, opaque });
+            self.assembly.pieces.insert(0, BlockPiece::Own { text, opaque });
         }
         self.assembly.finish()
     }
 }
 
 /// A part that is reasoning: its text, and all of it.
-fn thought(piece: &mut Piece) -> Option<(&mut String, &mut Map<String, Value>)> {
+fn thought(piece: &mut BlockPiece) -> Option<(&mut String, &mut Map<String, Value>)> {
     match piece {
-        Piece::Own { text, opaque } => Some((text, opaque.get_mut("chunk")?.as_object_mut()?)),
+        BlockPiece::Own { text, opaque } => Some((text, opaque.get_mut("chunk")?.as_object_mut()?)),
         _ => None,
     }
 }

@@ -5,39 +5,39 @@ use toolwright_core::{
     AssistantMessage, Content, Detail, Media, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult,
 };
 
-use super::super::content::{self, Inside};
-use super::super::names::Names;
-use super::super::turns::{Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
-use super::super::{Delivery, Target, Wire, arguments, object, tools};
+use super::super::content::{self, ContentPart};
+use super::super::names::ToolNames;
+use super::super::turns::{TurnPiece, WireTurn, drop_last_thoughts, kept_with, pieces, turns};
+use super::super::{Delivery, ModelTarget, Wire, arguments, object, tools};
 use crate::vendor::{Any, Results, Vendor};
 
 pub(crate) fn encode(
-    target: Target<'_>,
+    target: ModelTarget<'_>,
     request: &ModelRequest<'_>,
     delivery: Delivery,
 ) -> Result<Map<String, Value>, ModelError> {
-    let Target { vendor, model } = target;
-    let names = Names::new(request);
+    let ModelTarget { vendor, model } = target;
+    let names = ToolNames::new(request);
     let mut messages = Messages::default();
     if let Some(words) = tools::told_schema(vendor, request.options) {
         messages.add(json!({"role": "system", "content": words}));
     }
     for turn in turns(request.messages) {
         match turn {
-            Turn::System(blocks) => {
+            WireTurn::System(blocks) => {
                 let words: Vec<_> = blocks.iter().filter_map(content::in_words).collect();
                 messages.add(json!({"role": "system", "content": words.join("\n")}));
             }
-            Turn::User(blocks) => {
+            WireTurn::User(blocks) => {
                 messages.said |= true;
                 messages.user.extend(blocks.iter().filter_map(|block| part(block, vendor)));
             }
-            Turn::Assistant(message) => {
+            WireTurn::Assistant(message) => {
                 if let Some(message) = assistant(&message, vendor, &names) {
                     messages.add(message);
                 }
             }
-            Turn::Results(results) => {
+            WireTurn::Results(results) => {
                 let mut follow = Vec::new();
                 for result in &results {
                     messages.add(tool(result, vendor, &names, &mut follow));
@@ -111,18 +111,20 @@ impl Messages {
     }
 }
 
-fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Option<Value> {
+fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &ToolNames) -> Option<Value> {
     let mut fields = object(json!({"role": "assistant", "content": null}));
     let (mut parts, mut calls) = (Vec::new(), Vec::new());
     for piece in pieces(message, vendor.name) {
         match piece {
-            Piece::Content { block, .. } => parts.extend(content::in_words(block).map(|words| text(&words))),
-            Piece::Own { opaque, .. } => {
+            TurnPiece::Content { block, .. } => {
+                parts.extend(content::in_words(block).map(|words| text(&words)))
+            }
+            TurnPiece::Own { opaque, .. } => {
                 let own = opaque.get("fields").and_then(Value::as_object);
                 fields.extend(own.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
                 parts.extend(opaque.get("chunk").cloned());
             }
-            Piece::Call { call, kept } => {
+            TurnPiece::Call { call, kept } => {
                 let (name, arguments) = (names.to_wire(&call.name), arguments::as_text(&call.arguments));
                 let call = json!({
                     "id": vendor.quirks.ids.to_wire(&call.id),
@@ -148,16 +150,16 @@ fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Opti
     Some(Value::Object(fields))
 }
 
-fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
+fn tool(result: &ToolResult, vendor: &Vendor, names: &ToolNames, follow: &mut Vec<Value>) -> Value {
     let beside = !result.metadata.is_empty() && !result.content.is_empty() && result.error.is_none();
     if beside && vendor.quirks.results == Results::Text {
         return explained(result, vendor, names, follow);
     }
     let sorted = content::sort(Wire::OpenAiChat, result, |block, _| media_part(block, vendor).is_some());
     let words = sorted.inside.into_iter().map(|part| match part {
-        Inside::Text(text) => text.into_owned(),
-        Inside::Json(value) => value.to_string(),
-        Inside::Media(block) => content::in_words(block).unwrap_or_default().into_owned(),
+        ContentPart::Text(text) => text.into_owned(),
+        ContentPart::Json(value) => value.to_string(),
+        ContentPart::Media(block) => content::in_words(block).unwrap_or_default().into_owned(),
     });
     let words: Vec<String> = words.chain(content::notes(result)).collect();
     let words = words.join("\n");
@@ -186,7 +188,7 @@ fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Va
 
 /// A result whose tool explains it: the explanation is the tool's message, and what it explains is what
 /// follows, in its order.
-fn explained(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
+fn explained(result: &ToolResult, vendor: &Vendor, names: &ToolNames, follow: &mut Vec<Value>) -> Value {
     let (id, name) = (vendor.quirks.ids.to_wire(&result.call_id), names.to_wire(&result.name));
     let metadata = match result.explanation() {
         Some(Value::String(note)) => note,

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Assembly, CallArguments, MAX_PIECES, Piece, kept, too_many};
+use super::super::assemble::{Assembly, BlockPiece, CallArguments, MAX_PIECES, kept, too_many};
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
@@ -46,7 +46,7 @@ impl Decoder {
                 let phase = item.get("phase").and_then(Value::as_str).map(str::to_owned);
                 if phase != self.phase {
                     let opaque = Map::from_iter([("phase".to_owned(), phase.clone().into())]);
-                    self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+                    self.assembly.add(BlockPiece::Own { text: String::new(), opaque })?;
                     self.phase = phase;
                 }
                 for part in item.get("content").and_then(Value::as_array).into_iter().flatten() {
@@ -54,7 +54,7 @@ impl Decoder {
                 }
                 return Ok(());
             }
-            "function_call" => Piece::Call {
+            "function_call" => BlockPiece::Call {
                 id: word("call_id"),
                 name: word("name"),
                 arguments: CallArguments::Value(item.get("arguments").cloned().unwrap_or_default()),
@@ -69,7 +69,7 @@ impl Decoder {
                         .collect::<Vec<_>>()
                 };
                 let text = [texts("summary"), texts("content")].concat().join("\n");
-                Piece::Own { text, opaque: Map::from_iter([("item".to_owned(), item)]) }
+                BlockPiece::Own { text, opaque: Map::from_iter([("item".to_owned(), item)]) }
             }
         };
         self.assembly.add(piece).map(drop)
@@ -87,7 +87,7 @@ impl Decoder {
             Some(Citation { url: word("url")?, title: word("title"), quote: None })
         });
         let (text, citations, kept) = (text.to_owned(), citations.collect(), Map::new());
-        self.assembly.add(Piece::Text { text, citations, kept }).map(drop)
+        self.assembly.add(BlockPiece::Text { text, citations, kept }).map(drop)
     }
 
     /// The end of a reply: its items, and what it came to; `usual` is the status of one that does not say.
@@ -167,10 +167,12 @@ impl Decode for Decoder {
         self.response(body, "")?;
         for piece in &self.assembly.pieces {
             match piece {
-                Piece::Text { text, .. } => sink(ModelDelta::Text(text)),
-                Piece::Own { text, .. } if !text.is_empty() => sink(ModelDelta::Reasoning(text)),
-                Piece::Own { .. } => {}
-                Piece::Call { name, .. } => sink(ModelDelta::Call { name: &self.assembly.native_name(name) }),
+                BlockPiece::Text { text, .. } => sink(ModelDelta::Text(text)),
+                BlockPiece::Own { text, .. } if !text.is_empty() => sink(ModelDelta::Reasoning(text)),
+                BlockPiece::Own { .. } => {}
+                BlockPiece::Call { name, .. } => {
+                    sink(ModelDelta::Call { name: &self.assembly.native_name(name) })
+                }
             }
         }
         Ok(())

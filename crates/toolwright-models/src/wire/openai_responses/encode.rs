@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, Detail, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
-use super::super::content::{self, Inside};
-use super::super::names::Names;
-use super::super::turns::{Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
-use super::super::{Delivery, Target, Wire, arguments, object, tools};
+use super::super::content::{self, ContentPart};
+use super::super::names::ToolNames;
+use super::super::turns::{TurnPiece, WireTurn, drop_last_thoughts, kept_with, pieces, turns};
+use super::super::{Delivery, ModelTarget, Wire, arguments, object, tools};
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -17,45 +17,45 @@ use crate::vendor::Vendor;
 const PLAIN_MODELS: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
 
 pub(crate) fn encode(
-    target: Target<'_>,
+    target: ModelTarget<'_>,
     request: &ModelRequest<'_>,
     delivery: Delivery,
 ) -> Result<Map<String, Value>, ModelError> {
-    let Target { vendor, model } = target;
+    let ModelTarget { vendor, model } = target;
     let options = request.options;
     if !options.stop.is_empty() {
         return Err(error::request("the Responses API has no stop texts"));
     }
-    let names = Names::new(request);
+    let names = ToolNames::new(request);
     let mut input = Vec::new();
     // What calls say of who called and where the tool is; their results say it too.
     let mut origins: HashMap<String, Map<String, Value>> = HashMap::new();
     for turn in turns(request.messages) {
         match turn {
-            Turn::System(blocks) => {
+            WireTurn::System(blocks) => {
                 let parts = blocks.iter().filter_map(|block| item(block, vendor));
                 input.push(message("system", parts.collect()));
             }
-            Turn::User(blocks) => {
+            WireTurn::User(blocks) => {
                 let parts = blocks.iter().filter_map(|block| item(block, vendor));
                 input.push(message("user", parts.collect()));
             }
-            Turn::Assistant(message) => {
+            WireTurn::Assistant(message) => {
                 let (mut phase, mut said) = (None, Vec::new());
                 for piece in pieces(&message, vendor.name) {
                     said.extend(match piece {
-                        Piece::Content { block, .. } => content::in_words(block).map(|words| {
+                        TurnPiece::Content { block, .. } => content::in_words(block).map(|words| {
                             let message = json!({"type": "message", "role": "assistant", "content": words});
                             let mut message = object(message);
                             message.extend(phase.clone().map(|phase| ("phase".to_owned(), phase)));
                             Value::Object(message)
                         }),
-                        Piece::Own { opaque, .. } if opaque.contains_key("phase") => {
+                        TurnPiece::Own { opaque, .. } if opaque.contains_key("phase") => {
                             phase = opaque.get("phase").filter(|phase| !phase.is_null()).cloned();
                             None
                         }
-                        Piece::Own { opaque, .. } => opaque.get("item").cloned(),
-                        Piece::Call { call, kept } => {
+                        TurnPiece::Own { opaque, .. } => opaque.get("item").cloned(),
+                        TurnPiece::Call { call, kept } => {
                             if let Some(kept) = kept {
                                 let known = ["caller", "namespace"].into_iter();
                                 let origin =
@@ -76,7 +76,7 @@ pub(crate) fn encode(
                 drop_last_thoughts(&mut said, is_thought);
                 input.append(&mut said);
             }
-            Turn::Results(results) => input.extend(
+            WireTurn::Results(results) => input.extend(
                 results.iter().map(|result| kept_with(origins.get(&*result.call_id), output(result, vendor))),
             ),
         }
@@ -148,16 +148,16 @@ fn native(block: &Content, vendor: &Vendor) -> Option<Value> {
 
 fn output(result: &ToolResult, vendor: &Vendor) -> Value {
     let sorted = content::sort(Wire::OpenAiResponses, result, |block, _| native(block, vendor).is_some());
-    let has_media = sorted.inside.iter().any(|part| matches!(part, Inside::Media(_)));
-    let words = |part: &Inside<'_>| match part {
-        Inside::Text(text) => text.to_string(),
-        Inside::Json(value) => value.to_string(),
-        Inside::Media(_) => String::new(),
+    let has_media = sorted.inside.iter().any(|part| matches!(part, ContentPart::Media(_)));
+    let words = |part: &ContentPart<'_>| match part {
+        ContentPart::Text(text) => text.to_string(),
+        ContentPart::Json(value) => value.to_string(),
+        ContentPart::Media(_) => String::new(),
     };
     let notes = content::notes(result);
     let output: Value = if has_media {
         let parts = sorted.inside.iter().filter_map(|part| match part {
-            Inside::Media(block) => native(block, vendor),
+            ContentPart::Media(block) => native(block, vendor),
             other => Some(text(&words(other))),
         });
         parts.chain(notes.iter().map(|note| text(note))).collect()

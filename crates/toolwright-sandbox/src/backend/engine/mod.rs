@@ -8,11 +8,11 @@
 //! they leave behind is killed by process 1.
 
 mod arguments;
-mod clerk;
-mod covered;
-mod entered;
+mod control;
+mod entry_report;
 mod process;
 mod running;
+mod stale_mounts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ use toolwright_core::{
     SandboxProcess, SpawnRequest, ToolError, ToolOutput,
 };
 
-use self::clerk::Clerk;
-use self::covered::{As, Covered};
-use self::entered::Entered;
-use self::running::Running;
+use self::control::Clerk;
+use self::entry_report::Entered;
+use self::running::ContainerCommand;
+use self::stale_mounts::{As, Covered};
 use super::exec::{self, Each, Finish};
 use super::shared::{FILE_PATIENCE, LauncherHandle, ignore, look_up};
 use crate::env;
 use crate::launcher::client::unavailable;
-use crate::launcher::wire::{Job, Mode, Setup};
+use crate::launcher::wire::{Job, LaunchMode, Setup};
 use crate::layer::guard::{Guards, unprotected};
 use crate::layer::home::{self, AtHome};
 use crate::layer::identity::{HOME, NAME};
@@ -130,7 +130,7 @@ impl EngineSandbox {
         };
         let at = host.workspace.clone().unwrap_or_default();
         let setup = Setup {
-            mode: Mode::Local,
+            mode: LaunchMode::Local,
             policy: host.clone(),
             workspace: Some(at.clone()),
             later: Vec::new(),
@@ -208,7 +208,7 @@ impl Inner {
     /// The client's job that enters the container.
     fn enter(
         &self,
-        running: &Running,
+        running: &ContainerCommand,
         options: &[&str],
         values: BTreeMap<String, String>,
         script: Vec<String>,
@@ -241,7 +241,7 @@ impl Inner {
     /// The job of a command, and the folder it runs in.
     fn command(
         &self,
-        running: &Running,
+        running: &ContainerCommand,
         request: &ExecRequest,
         options: &[&str],
         size: (u16, u16),
@@ -307,7 +307,7 @@ impl EngineSandbox {
         let inner = &self.inner;
         inner.covered.check()?;
         inner.clerk.settle().await;
-        let running = Running::new(inner, request.user.clone());
+        let running = ContainerCommand::new(inner, request.user.clone());
         let input: &[&str] = if request.input.is_some() { &["--interactive"] } else { &[] };
         let (job, folder) = inner.command(&running, &request, input, (0, 0))?;
         let mut entered = Entered::Waiting(Vec::new());
@@ -342,7 +342,7 @@ impl EngineSandbox {
         let inner = &self.inner;
         inner.covered.check()?;
         inner.clerk.settle().await;
-        let running = Running::new(inner, None);
+        let running = ContainerCommand::new(inner, None);
         let full = inner.workspace.join(path).to_string_lossy().into_owned();
         let words = [script, "sh", &running.word, &full, &size.to_string()].map(str::to_owned);
         let options: &[&str] = if input.is_some() { &["--interactive"] } else { &[] };

@@ -9,20 +9,20 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use toolwright_core::{BoxFuture, ProcessHandle, SandboxProcess, SpawnRequest, TerminalSize, ToolError};
 
 use super::super::spawn;
-use super::entered::Entered;
-use super::running::Running;
+use super::entry_report::Entered;
+use super::running::ContainerCommand;
 use super::{Inner, shown};
 use crate::launcher::client::unavailable;
 
 /// How long a process may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 
-type Stream = Box<dyn AsyncRead + Send + Unpin>;
+type ByteStream = Box<dyn AsyncRead + Send + Unpin>;
 
 pub(super) async fn spawn(inner: &Arc<Inner>, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
     inner.covered.check()?;
     inner.clerk.settle().await;
-    let running = Running::new(inner, request.exec.user.clone());
+    let running = ContainerCommand::new(inner, request.exec.user.clone());
     let (options, size): (&[&str], _) = match request.terminal {
         Some(size) => (&["--interactive", "--tty"], (size.rows, size.columns)),
         None => (&["--interactive"], (0, 0)),
@@ -42,11 +42,16 @@ pub(super) async fn spawn(inner: &Arc<Inner>, request: SpawnRequest) -> Result<S
         return Err(failure);
     }
     let SandboxProcess { stdin, stdout, stderr, handle } = process;
-    Ok(SandboxProcess { stdin, stdout, stderr, handle: Box::new(Handle { client: handle, running }) })
+    Ok(SandboxProcess {
+        stdin,
+        stdout,
+        stderr,
+        handle: Box::new(ContainerProcess { client: handle, running }),
+    })
 }
 
 /// Reads until the first line was understood or the stream is over, and gives back what follows it.
-async fn listen(mut from: Stream, running: &Running, entered: &mut Entered) -> Stream {
+async fn listen(mut from: ByteStream, running: &ContainerCommand, entered: &mut Entered) -> ByteStream {
     let mut buffer = [0; 1024];
     while let Ok(count) = from.read(&mut buffer).await {
         let rest = entered.take(running, buffer.get(..count).unwrap_or_default()).to_vec();
@@ -57,12 +62,12 @@ async fn listen(mut from: Stream, running: &Running, entered: &mut Entered) -> S
     from
 }
 
-struct Handle {
+struct ContainerProcess {
     client: Box<dyn ProcessHandle>,
-    running: Running,
+    running: ContainerCommand,
 }
 
-impl ProcessHandle for Handle {
+impl ProcessHandle for ContainerProcess {
     fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>> {
         Box::pin(async { self.running.watch(self.client.wait()).await })
     }

@@ -24,7 +24,7 @@ const SECOND_LOOKS: [Duration; 3] =
     [Duration::from_millis(150), Duration::from_millis(800), Duration::from_secs(3)];
 
 /// A command on its way through the container. Dropping it kills the command.
-pub(super) struct Running {
+pub(super) struct ContainerCommand {
     pub(super) inner: Arc<Inner>,
     pub(super) mark: u64,
     /// The word that only the entering script knows.
@@ -35,11 +35,11 @@ pub(super) struct Running {
     swept: bool,
 }
 
-impl Running {
+impl ContainerCommand {
     pub(super) fn new(inner: &Arc<Inner>, user: Option<String>) -> Self {
         let word = format!("{:016x}", sys::random_u64());
         let (inner, mark) = (inner.clone(), inner.clerk.begin());
-        Running { inner, mark, word, user, root: AtomicI32::new(0), swept: false }
+        ContainerCommand { inner, mark, word, user, root: AtomicI32::new(0), swept: false }
     }
 
     pub(super) fn root(&self) -> i32 {
@@ -79,7 +79,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ContainerCommand {
     fn drop(&mut self) {
         if self.swept {
             return;

@@ -14,9 +14,9 @@ use serde_json::{Map, Value as Json, json};
 use toolwright_core::{BoxFuture, ModelError, ModelErrorKind, ToolDef, ToolError, ToolSpec, Toolset};
 use toolwright_expr::{EvalLimits, Program, Value};
 use toolwright_prompted::{
-    Completer, Completion, CompletionRequest, Mode, Next, PromptError, PromptMessage, PromptTool, Reading,
-    Request, ToolUser, Transport, Verbosity, check, convert, extract, from_messages_api, inject_error,
-    inject_success, render, system_prompt, to_messages_api,
+    CallMode, CheckedRequest, Completer, Completion, CompletionRequest, Next, ParsedReply, PromptError,
+    PromptMessage, PromptTool, ToolUser, Transport, Verbosity, check, convert, extract, from_messages_api,
+    inject_error, inject_success, render, system_prompt, to_messages_api,
 };
 use toolwright_runtime::Run;
 
@@ -253,9 +253,9 @@ fn shown(value: &Value) -> String {
 fn judge_extract(id: &str, vector: &Json, tally: &mut Tally) {
     let pair = |(name, value): &(String, String)| json!({"__py__": "tuple", "items": [name, value]});
     let got = match extract(vector["input"]["completion"].as_str().unwrap_or_default()) {
-        Reading::Text => json!({"status": true, "invokes": []}),
-        Reading::Mistake(reason) => json!({"status": false, "reason": reason}),
-        Reading::Calls { prefix, invokes } => {
+        ParsedReply::Text => json!({"status": true, "invokes": []}),
+        ParsedReply::Mistake(reason) => json!({"status": false, "reason": reason}),
+        ParsedReply::Calls { prefix, invokes } => {
             let invokes: Vec<_> = invokes
                 .iter()
                 .map(|invoke| {
@@ -345,9 +345,9 @@ async fn parse(input: &Json) -> Outcome {
     let tools = tools(&input["tools"])?;
     let text = input["completion"].as_str().unwrap_or_default();
     let (prefix, calls) = match check(text, &tools) {
-        Request::Nothing => return Ok(json!({"status": "DONE"})),
-        Request::Mistake(message) => return Ok(json!({"status": "ERROR", "message": message})),
-        Request::Calls { prefix, calls } => (prefix, calls),
+        CheckedRequest::Nothing => return Ok(json!({"status": "DONE"})),
+        CheckedRequest::Mistake(message) => return Ok(json!({"status": "ERROR", "message": message})),
+        CheckedRequest::Calls { prefix, calls } => (prefix, calls),
     };
     let asked = PromptMessage::ToolInputs { content: prefix.clone(), tool_inputs: calls.clone() }.to_json();
     let mut results = asked["tool_inputs"].clone();
@@ -470,13 +470,15 @@ async fn judge_session(id: &str, vector: &Json, transport: Transport, tally: &mu
         });
     }
     let automatic = if input.get("script").is_some() { "automatic" } else { "manual" };
-    let mode = options["execution_mode"].as_str().unwrap_or(automatic).parse::<Mode>();
+    let mode = options["execution_mode"].as_str().unwrap_or(automatic).parse::<CallMode>();
     let said = json!([{"role": "user", "content": "1+2?"}]);
     let messages = input.get("messages").unwrap_or(&said);
     let outcome: Outcome = async {
         let (mode, messages) = (mode?, PromptMessage::list_from_value(&python(messages))?);
         Ok(match user.use_tools(&messages, mode).await? {
-            Next::Message(PromptMessage::Assistant { content }) if mode == Mode::Automatic => content.into(),
+            Next::Message(PromptMessage::Assistant { content }) if mode == CallMode::Automatic => {
+                content.into()
+            }
             Next::Message(message) => message.to_json(),
             Next::Mistake(message) => json!({"status": "ERROR", "error_message": message}),
         })

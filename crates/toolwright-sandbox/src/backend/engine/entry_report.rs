@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::running::Running;
+use super::running::ContainerCommand;
 
 /// How the entering script's first line was understood.
 pub(super) enum Entered {
@@ -16,7 +16,7 @@ pub(super) enum Entered {
 
 impl Entered {
     /// Takes the first line out of what was read and hands the rest on.
-    pub(super) fn take<'a>(&mut self, running: &Running, bytes: &'a [u8]) -> &'a [u8] {
+    pub(super) fn take<'a>(&mut self, running: &ContainerCommand, bytes: &'a [u8]) -> &'a [u8] {
         let Entered::Waiting(heard) = self else { return bytes };
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let (line, rest) = match end {

@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use toolwright_core::MAX_EXEC_OUTPUT;
 
 const HALF: usize = MAX_EXEC_OUTPUT / 2;
-/// How much of each end is told of output beyond the limit.
+/// How many bytes of each end of longer output are returned.
 const END: usize = 512 * 1024;
 
 /// What a program printed.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct BoundedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     lost: u64,
 }
 
-impl Kept {
+impl BoundedOutput {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let (head, tail) = bytes.split_at(bytes.len().min(HALF - self.head.len()));
         self.head.extend_from_slice(head);
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_flood_are_kept() {
-        let mut kept = Kept::default();
+        let mut kept = BoundedOutput::default();
         kept.push(b"first");
         kept.push(&vec![b'x'; MAX_EXEC_OUTPUT - 5]);
         assert_eq!(kept.omitted(), 0);

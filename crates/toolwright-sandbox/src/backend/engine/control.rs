@@ -1,12 +1,13 @@
 //! The control channel to process 1 of a container: the marks of live commands, and one order at a time.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use toolwright_core::{ExecRequest, SandboxProcess, ToolError};
+use toolwright_util::lock;
 
 use super::super::shared::{LauncherHandle, look_up};
 use super::super::spawn;
@@ -172,10 +173,6 @@ impl Marks {
         let live: Vec<String> = self.live.iter().map(u64::to_string).collect();
         format!("sweep {} {mark} {root} {}", self.next, live.join(" "))
     }
-}
-
-fn lock(marks: &Mutex<Marks>) -> std::sync::MutexGuard<'_, Marks> {
-    marks.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The layer that a line of the handshake reports.

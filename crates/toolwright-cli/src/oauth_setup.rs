@@ -21,7 +21,7 @@ pub fn options(console: &Console) -> OAuthOptions {
     with(console, console.stderr().is_terminal().then(|| LoopbackBrowser::new(show)))
 }
 
-/// The options with this browser. One that cannot be had takes nothing else away.
+/// The options with this browser. An unavailable browser leaves everything else usable.
 fn with(console: &Console, browser: Option<std::io::Result<LoopbackBrowser>>) -> OAuthOptions {
     let mut oauth = OAuthOptions::default();
     if let Some(folder) = crate::runs::data() {

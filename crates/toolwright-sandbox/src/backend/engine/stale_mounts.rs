@@ -1,6 +1,6 @@
 //! What a container was started with and cannot be given again. Its masks and guards are mounts, and a mount
 //! goes away when, on the host, something else takes the place of what it covers: an editor that saves a file
-//! under its name is enough. The `process` sandbox puts them on again for every command; here the next
+//! under its name is enough. The `process` sandbox puts them on again for each command; here the next
 //! command is refused.
 
 use std::io::{self, ErrorKind};

@@ -2,16 +2,16 @@
 //! parameter takes.
 
 use serde_json::Value as Json;
-use toolwright_expr::{Piece, Value};
+use toolwright_expr::{TemplatePiece, Value};
 
 use crate::input::Type;
-use crate::template::Document;
+use crate::template::TemplateTree;
 
 /// A kind in JSON Schema's words.
-pub(crate) type Kind = &'static str;
+pub(crate) type TypeWord = &'static str;
 
 /// The kind of a parameter's type. Text is left out: it may be read as almost anything.
-pub(crate) fn of_type(kind: &Type) -> Option<Kind> {
+pub(crate) fn of_type(kind: &Type) -> Option<TypeWord> {
     match kind {
         Type::Integer => Some("integer"),
         Type::Number => Some("number"),
@@ -23,7 +23,7 @@ pub(crate) fn of_type(kind: &Type) -> Option<Kind> {
 }
 
 /// The kind of a value that is there already.
-pub(crate) fn of_value(value: &Value) -> Option<Kind> {
+pub(crate) fn of_value(value: &Value) -> Option<TypeWord> {
     match value {
         Value::Int(_) => Some("integer"),
         Value::Float(_) => Some("number"),
@@ -36,7 +36,7 @@ pub(crate) fn of_value(value: &Value) -> Option<Kind> {
 
 /// What a parameter wants, in words, when it cannot take a value of that kind. `lax`: a number may stand for
 /// text.
-pub(crate) fn refused(given: Kind, schema: &Json, lax: bool) -> Option<&'static str> {
+pub(crate) fn refused(given: TypeWord, schema: &Json, lax: bool) -> Option<&'static str> {
     let wanted: Vec<&str> = match schema.get("type")? {
         Json::String(kind) => vec![kind],
         Json::Array(kinds) => kinds.iter().filter_map(Json::as_str).collect(),
@@ -54,8 +54,8 @@ pub(crate) fn refused(given: Kind, schema: &Json, lax: bool) -> Option<&'static 
 
 /// What a parameter wants, in words, when it is a number and the text around the code of a template holds
 /// what no number has.
-pub(crate) fn no_number(document: &Document, schema: &Json) -> Option<&'static str> {
-    let Document::Template(snippet) = document else { return None };
+pub(crate) fn no_number(document: &TemplateTree, schema: &Json) -> Option<&'static str> {
+    let TemplateTree::Template(snippet) = document else { return None };
     let kind = schema.get("type").and_then(Json::as_str)?;
     let written = match kind {
         "integer" => "0123456789+-_.",
@@ -64,7 +64,7 @@ pub(crate) fn no_number(document: &Document, schema: &Json) -> Option<&'static s
     };
     let foreign = |c: char| !c.is_whitespace() && !written.contains(c);
     let mut pieces = snippet.template.pieces();
-    let never = pieces.any(|piece| matches!(piece, Piece::Text(text) if text.contains(foreign)));
+    let never = pieces.any(|piece| matches!(piece, TemplatePiece::Text(text) if text.contains(foreign)));
     never.then(|| word(kind))
 }
 

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::body::Body;
-use super::gate::Refusal;
+use super::body::ResponseBody;
+use super::gate::GateRefusal;
 use crate::jsonrpc::{
     self, BUSY, HEADER_MISMATCH, INVALID_REQUEST, Id, METHOD_NOT_FOUND, MISSING_CAPABILITY, RpcError,
     UNSUPPORTED_VERSION,
@@ -17,7 +17,7 @@ pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-pub(super) type Answer = Response<Body>;
+pub(super) type HttpResponse = Response<ResponseBody>;
 
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
@@ -50,36 +50,41 @@ pub(super) fn status_of(response: &RpcResponse, era: Era) -> StatusCode {
     }
 }
 
-pub(super) fn refused(refusal: &Refusal) -> Answer {
+pub(super) fn refused(refusal: &GateRefusal) -> HttpResponse {
     let (status, message) = match refusal {
-        Refusal::Host => (StatusCode::FORBIDDEN, "unknown host name"),
-        Refusal::Origin => (StatusCode::FORBIDDEN, "this origin is not allowed"),
-        Refusal::NoToken | Refusal::WrongToken => (StatusCode::UNAUTHORIZED, "a valid token is required"),
-        Refusal::TooFewScopes => (StatusCode::FORBIDDEN, "the token lacks a required scope"),
-        Refusal::AuthorizationUnreachable => {
+        GateRefusal::Host => (StatusCode::FORBIDDEN, "unknown host name"),
+        GateRefusal::Origin => (StatusCode::FORBIDDEN, "this origin is not allowed"),
+        GateRefusal::NoToken | GateRefusal::WrongToken => {
+            (StatusCode::UNAUTHORIZED, "a valid token is required")
+        }
+        GateRefusal::TooFewScopes => (StatusCode::FORBIDDEN, "the token lacks a required scope"),
+        GateRefusal::AuthorizationUnreachable => {
             (StatusCode::SERVICE_UNAVAILABLE, "the authorization server is unreachable; try again later")
         }
-        Refusal::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many requests; slow down"),
+        GateRefusal::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many requests; slow down"),
     };
     let mut answer = error(status, None, RpcError::new(INVALID_REQUEST, message));
     let headers = answer.headers_mut();
     match refusal {
-        Refusal::NoToken => {
+        GateRefusal::NoToken => {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        Refusal::WrongToken => {
+        GateRefusal::WrongToken => {
             let challenge = HeaderValue::from_static(r#"Bearer error="invalid_token""#);
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
-        Refusal::TooOften => {
+        GateRefusal::TooOften => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        Refusal::Host | Refusal::Origin | Refusal::TooFewScopes | Refusal::AuthorizationUnreachable => {}
+        GateRefusal::Host
+        | GateRefusal::Origin
+        | GateRefusal::TooFewScopes
+        | GateRefusal::AuthorizationUnreachable => {}
     }
     answer
 }
 
-pub(super) fn preflight() -> Answer {
+pub(super) fn preflight() -> HttpResponse {
     let mut answer = whole(StatusCode::NO_CONTENT, "text/plain", "");
     let headers = answer.headers_mut();
     let methods = HeaderValue::from_static("POST, GET, DELETE");
@@ -91,19 +96,19 @@ pub(super) fn preflight() -> Answer {
     answer
 }
 
-pub(super) fn error(status: StatusCode, id: Option<&Id>, problem: RpcError) -> Answer {
+pub(super) fn error(status: StatusCode, id: Option<&Id>, problem: RpcError) -> HttpResponse {
     whole(status, "application/json", jsonrpc::error(id, &problem))
 }
 
-pub(super) fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Answer {
+pub(super) fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> HttpResponse {
     let content: Bytes = content.into();
-    let mut answer = Response::new(Body::Whole((!content.is_empty()).then_some(content)));
+    let mut answer = Response::new(ResponseBody::Whole((!content.is_empty()).then_some(content)));
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
 
-pub(super) fn events(body: Body) -> Answer {
+pub(super) fn events(body: ResponseBody) -> HttpResponse {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

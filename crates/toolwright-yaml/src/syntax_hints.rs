@@ -1,4 +1,4 @@
-//! What a person can do about a text that is no YAML. The scanner tells what it did not expect; mostly a
+//! What a person can do about a text that is not YAML. The scanner reports what it did not expect; mostly a
 //! quote, a blank or the depth of a line is wrong.
 
 /// What to do about a problem of the scanner at a byte of the text.

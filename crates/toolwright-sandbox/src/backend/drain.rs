@@ -9,8 +9,10 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
+
+use toolwright_util::lock;
 
 use tokio::net::unix::pipe;
 
@@ -28,21 +30,21 @@ pub(crate) const WIDE: usize = 1024 * 1024;
 
 /// A capture while a thread fills it. The owner can take it out at any time; the thread then stops.
 #[derive(Debug)]
-pub(crate) struct Lent(Mutex<Option<Capture>>);
+pub(crate) struct SharedCapture(Mutex<Option<Capture>>);
 
-impl Lent {
-    pub(crate) fn new(capture: Capture) -> Arc<Lent> {
-        Arc::new(Lent(Mutex::new(Some(capture))))
+impl SharedCapture {
+    pub(crate) fn new(capture: Capture) -> Arc<SharedCapture> {
+        Arc::new(SharedCapture(Mutex::new(Some(capture))))
     }
 
     pub(crate) fn take(&self) -> Option<Capture> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 
 /// How one pass over the pipe, or all of them, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum DrainStatus {
     /// The stream is over, or its capture was dropped.
     Over,
     /// Bytes came.
@@ -52,45 +54,45 @@ enum Progress {
 }
 
 /// Drains a stream until it ends, or falls silent and is given back.
-pub(crate) async fn drain(from: pipe::Receiver, lent: Weak<Lent>) -> Option<pipe::Receiver> {
+pub(crate) async fn drain(from: pipe::Receiver, lent: Weak<SharedCapture>) -> Option<pipe::Receiver> {
     let fd = from.into_nonblocking_fd().ok()?;
     let watched = tokio::task::spawn_blocking(move || (watch(&fd, &lent), fd)).await;
     match watched {
-        Ok((Progress::Silent | Progress::Busy, fd)) => pipe::Receiver::from_owned_fd(fd).ok(),
+        Ok((DrainStatus::Silent | DrainStatus::Busy, fd)) => pipe::Receiver::from_owned_fd(fd).ok(),
         _ => None,
     }
 }
 
-fn watch(fd: &OwnedFd, lent: &Weak<Lent>) -> Progress {
+fn watch(fd: &OwnedFd, lent: &Weak<SharedCapture>) -> DrainStatus {
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null").ok();
     let (mut silent, mut left) = (0, 0);
     while silent < SILENT_LOOKS {
-        let Some(lent) = lent.upgrade() else { return Progress::Over };
+        let Some(lent) = lent.upgrade() else { return DrainStatus::Over };
         match look(fd, nowhere.as_ref(), &lent, &mut left) {
-            Progress::Over => return Progress::Over,
-            Progress::Busy => silent = 0,
-            Progress::Silent => silent += 1,
+            DrainStatus::Over => return DrainStatus::Over,
+            DrainStatus::Busy => silent = 0,
+            DrainStatus::Silent => silent += 1,
         }
         drop(lent);
         std::thread::sleep(PAUSE);
     }
-    Progress::Silent
+    DrainStatus::Silent
 }
 
 /// Discards all waiting bytes but the end, which stays in the pipe (`left`) and is read once nothing follows
 /// it.
-fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &Lent, left: &mut usize) -> Progress {
-    let mut capture = lent.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(capture) = capture.as_mut() else { return Progress::Over };
+fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &SharedCapture, left: &mut usize) -> DrainStatus {
+    let mut capture = lock(&lent.0);
+    let Some(capture) = capture.as_mut() else { return DrainStatus::Over };
     let before = std::mem::take(left);
     let waiting = sys::waiting(fd.as_fd()).unwrap_or(0);
     if let Some(nowhere) = nowhere.filter(|_| capture.is_over() && waiting > before) {
         *left = waiting;
-        let Some(beyond) = waiting.checked_sub(KEPT_END) else { return Progress::Busy };
+        let Some(beyond) = waiting.checked_sub(KEPT_END) else { return DrainStatus::Busy };
         if let Ok(moved) = sys::splice(fd.as_fd(), nowhere.as_fd(), beyond) {
             capture.skip(moved);
             *left -= moved;
-            return Progress::Busy;
+            return DrainStatus::Busy;
         }
         *left = 0;
     }
@@ -98,18 +100,18 @@ fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &Lent, left: &mut usize) -> 
 }
 
 /// Reads what is there.
-fn read(fd: &OwnedFd, capture: &mut Capture) -> Progress {
+fn read(fd: &OwnedFd, capture: &mut Capture) -> DrainStatus {
     for read in 0..READS {
         match sys::read(fd.as_fd(), capture.space()) {
-            Ok(0) => return Progress::Over,
+            Ok(0) => return DrainStatus::Over,
             Ok(count) => drop(capture.filled(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                return if read == 0 { Progress::Silent } else { Progress::Busy };
+                return if read == 0 { DrainStatus::Silent } else { DrainStatus::Busy };
             }
-            Err(_) => return Progress::Over,
+            Err(_) => return DrainStatus::Over,
         }
     }
-    Progress::Busy
+    DrainStatus::Busy
 }
 
 #[cfg(test)]
@@ -126,16 +128,16 @@ mod tests {
     #[test]
     fn a_stream_is_watched_until_it_ends_falls_silent_or_is_not_wanted() {
         let (read, mut write) = pipe();
-        let lent = Lent::new(Capture::new(1 << 20));
+        let lent = SharedCapture::new(Capture::new(1 << 20));
         write.write_all(b"some").unwrap();
-        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Progress::Silent);
+        assert_eq!(watch(&read, &Arc::downgrade(&lent)), DrainStatus::Silent);
         write.write_all(b" more").unwrap();
         drop(write);
-        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Progress::Over);
+        assert_eq!(watch(&read, &Arc::downgrade(&lent)), DrainStatus::Over);
         assert_eq!(lent.take().unwrap().finish().text, "some more");
         let (read, _write) = pipe();
-        assert_eq!(watch(&read, &Arc::downgrade(&lent)), Progress::Over);
-        assert_eq!(watch(&read, &Weak::new()), Progress::Over);
+        assert_eq!(watch(&read, &Arc::downgrade(&lent)), DrainStatus::Over);
+        assert_eq!(watch(&read, &Weak::new()), DrainStatus::Over);
     }
 
     #[test]
@@ -148,7 +150,7 @@ mod tests {
             let (start, rest) = all.split_at(limit + 1);
             let mut capture = Capture::new(limit);
             capture.push(start);
-            let lent = Lent::new(capture);
+            let lent = SharedCapture::new(capture);
             let (read, mut write) = pipe();
             sys::widen_pipe(read.as_fd(), WIDE);
             std::thread::scope(|scope| {
@@ -159,7 +161,7 @@ mod tests {
                         .chain(slow.chunks(1))
                         .for_each(|piece| write.write_all(piece).unwrap());
                 });
-                while watch(&read, &Arc::downgrade(&lent)) != Progress::Over {}
+                while watch(&read, &Arc::downgrade(&lent)) != DrainStatus::Over {}
             });
             let mut whole = Capture::new(limit);
             whole.push(&all);

@@ -11,7 +11,7 @@ use toolwright::lang::{Variable, find_dotenv};
 use crate::console::Console;
 use crate::files::dotenv_of_llm_workers;
 use crate::prompt::printable;
-use crate::saved::{self, Readers};
+use crate::write_file::{self, FileAccess};
 
 /// Asks the person at the terminal, if there is one, for what is needed and missing. Variables without an
 /// answer stay unset, which opening the file then reports.
@@ -42,7 +42,7 @@ fn dotenv() -> Result<PathBuf, String> {
     let shown = |file: &Path| printable(&file.display().to_string());
     match std::fs::symlink_metadata(&here) {
         Ok(found) if found.is_file() => Ok(here),
-        Ok(_) => Err(format!("{} is no regular file", shown(&here))),
+        Ok(_) => Err(format!("{} is not a regular file", shown(&here))),
         Err(_) => match (find_dotenv(&folder), dotenv_of_llm_workers()) {
             (Some(above), _) => {
                 Err(format!("{} is in a folder above; write it there yourself", shown(&above)))
@@ -144,7 +144,7 @@ fn add(file: &Path, line: &str) -> anyhow::Result<()> {
         text.push(b'\n');
     }
     text.extend(line.as_bytes());
-    saved::replace(file, &text, Readers::Owner)
+    write_file::replace(file, &text, FileAccess::Owner)
 }
 
 /// A value as a `.env` file has it; `None` for one that would be read as something else.

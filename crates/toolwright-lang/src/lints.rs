@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use toolwright_core::text::head;
-use toolwright_expr::{Piece, Value};
+use toolwright_expr::{TemplatePiece, Value};
 
-use crate::diag::Place;
-use crate::step::call::{Call, Param};
-use crate::step::{Statement, Step};
-use crate::template::{Document, Snippet};
+use crate::diag::FileSpan;
+use crate::step::call::{CallStep, Param};
+use crate::step::{Statement, StatementKind};
+use crate::template::{Snippet, TemplateTree};
 
 /// Where, what, and what to do about it.
-type Slip = (Place, String, String);
+type Slip = (FileSpan, String, String);
 
 /// Methods of the dict that `env` is.
 const METHODS: [&str; 8] = ["get", "items", "keys", "values", "copy", "pop", "setdefault", "update"];
@@ -39,13 +39,13 @@ pub(crate) fn of_step(
 ) -> Vec<Slip> {
     let mut slips = Vec::new();
     match &statement.step {
-        Step::Eval(document) => texts(document, statement.place, names, &mut slips),
-        Step::Call(call) => {
+        StatementKind::Eval(document) => texts(document, statement.place, names, &mut slips),
+        StatementKind::Call(call) => {
             call.params.iter().for_each(|param| texts(&param.value, param.place, names, &mut slips));
             slips.extend(program_text(call, harmless));
         }
-        Step::Each(each) => {
-            if let Document::Fixed(Value::Str(text)) = &each.over
+        StatementKind::Each(each) => {
+            if let TemplateTree::Fixed(Value::Str(text)) = &each.over
                 && let Some(text) = names.get(&**text)
             {
                 let message = format!("this is the text `{text}`, not what it names: the loop runs once");
@@ -57,7 +57,7 @@ pub(crate) fn of_step(
     statement.step.snippets(&mut |snippet| {
         // Braces in code have their own meaning there: f-strings, `format`, dicts.
         for piece in snippet.template.pieces() {
-            if let Piece::Text(text) = piece {
+            if let TemplatePiece::Text(text) = piece {
                 braces(text, snippet.place, names, &mut slips);
             }
         }
@@ -77,11 +77,12 @@ pub(crate) fn of_step(
 }
 
 /// A program that is put together from a text and values: whatever is in the values is run.
-fn program_text(call: &Call, harmless: &dyn Fn(&str) -> bool) -> Option<Slip> {
+fn program_text(call: &CallStep, harmless: &dyn Fn(&str) -> bool) -> Option<Slip> {
     let entry = call.callee.tools.get(&call.callee.name)?;
     let (_, quote) = PROGRAMS.iter().find(|(name, _)| *name == &*entry.tool.spec().name)?;
     let program = |param: &&Param| matches!(&*param.name, "script" | "command" | "cmd" | "code");
-    let Param { value: Document::Template(snippet), place, .. } = call.params.iter().find(program)? else {
+    let Param { value: TemplateTree::Template(snippet), place, .. } = call.params.iter().find(program)?
+    else {
         return None;
     };
     let bare = |code: &str| {
@@ -98,18 +99,18 @@ fn program_text(call: &Call, harmless: &dyn Fn(&str) -> bool) -> Option<Slip> {
 /// The code of a template, piece by piece.
 fn codes(snippet: &Snippet) -> impl Iterator<Item = &str> {
     snippet.template.pieces().filter_map(|piece| match piece {
-        Piece::Code(at) => snippet.source.get(at.start as usize..at.end as usize),
-        Piece::Text(_) => None,
+        TemplatePiece::Code(at) => snippet.source.get(at.start as usize..at.end as usize),
+        TemplatePiece::Text(_) => None,
     })
 }
 
 /// A document without code: braces in texts, and maps that were meant as names in braces.
-fn texts(document: &Document, place: Place, names: &BTreeSet<Arc<str>>, slips: &mut Vec<Slip>) {
+fn texts(document: &TemplateTree, place: FileSpan, names: &BTreeSet<Arc<str>>, slips: &mut Vec<Slip>) {
     match document {
-        Document::Fixed(Value::Str(text)) => braces(text, place, names, slips),
-        Document::List(items) => items.iter().for_each(|item| texts(item, place, names, slips)),
-        Document::Map(entries) => {
-            if let [(name, Document::Fixed(Value::None))] = &**entries
+        TemplateTree::Fixed(Value::Str(text)) => braces(text, place, names, slips),
+        TemplateTree::List(items) => items.iter().for_each(|item| texts(item, place, names, slips)),
+        TemplateTree::Map(entries) => {
+            if let [(name, TemplateTree::Fixed(Value::None))] = &**entries
                 && names.contains(name)
             {
                 let message = format!("`{{{name}}}` is a map with the key `{name}` and nothing under it");
@@ -122,7 +123,7 @@ fn texts(document: &Document, place: Place, names: &BTreeSet<Arc<str>>, slips: &
 }
 
 /// `{name}` and `{{ name }}` in a text, where the name is one that has a value.
-fn braces(text: &str, place: Place, names: &BTreeSet<Arc<str>>, slips: &mut Vec<Slip>) {
+fn braces(text: &str, place: FileSpan, names: &BTreeSet<Arc<str>>, slips: &mut Vec<Slip>) {
     for (at, _) in text.match_indices('{') {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         if matches!(before, Some('$' | '{')) {

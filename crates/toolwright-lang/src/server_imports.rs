@@ -1,10 +1,11 @@
 //! The tools of a file as they are now: servers bring new tools, and take others back, while a program runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use toolwright_core::{
     BoxFuture, Entry, Fingerprint, Patterns, Tool, ToolError, ToolSource, Toolset, ToolsetError,
 };
+use toolwright_util::lock;
 
 use crate::build::texts;
 use crate::flow::ImportedTool;
@@ -13,7 +14,7 @@ use crate::yaml::Node;
 
 /// Which tools of a source a file takes in, and what it says of them.
 #[derive(Clone)]
-pub(crate) struct Rule {
+pub(crate) struct ImportRule {
     pub(crate) prefix: String,
     pub(crate) filter: Patterns,
     hints: Option<Patterns>,
@@ -24,11 +25,11 @@ pub(crate) struct Rule {
     shown: Vec<String>,
 }
 
-impl Rule {
+impl ImportRule {
     /// What an `import_tools` says.
     pub(crate) fn of(node: &Node, prefix: String) -> Self {
         let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
-        Rule {
+        ImportRule {
             prefix,
             filter: patterns("filter").unwrap_or_else(|| Patterns::new(["*"])),
             hints: patterns("force_ui_hints_for"),
@@ -42,7 +43,7 @@ impl Rule {
     /// All tools of a server as `<server>_<tool>`, with hints.
     pub(crate) fn automatic(server: &str) -> Self {
         let all = || Patterns::new(["*"]);
-        Rule {
+        ImportRule {
             prefix: format!("{server}_"),
             filter: all(),
             hints: Some(all()),
@@ -79,9 +80,9 @@ impl Rule {
 
 /// An import from a server, for as long as the file is used.
 #[derive(Clone)]
-pub(crate) struct Live {
+pub(crate) struct ServerImport {
     pub(crate) server: String,
-    pub(crate) what: What,
+    pub(crate) what: ImportScope,
     /// The names in the file of what it brought when the file was loaded.
     pub(crate) names: Vec<Arc<str>>,
     /// Whether only the chat has it.
@@ -92,10 +93,10 @@ pub(crate) struct Live {
 
 /// What is imported.
 #[derive(Clone)]
-pub(crate) enum What {
+pub(crate) enum ImportScope {
     /// One tool, by the server's name for it.
     One(String),
-    All(Box<Rule>),
+    All(Box<ImportRule>),
 }
 
 /// A server of a file that can be asked again.
@@ -114,7 +115,7 @@ pub struct CurrentTools {
     /// As they were when the file was loaded.
     loaded: Toolset,
     servers: Vec<LiveServer>,
-    imports: Vec<Live>,
+    imports: Vec<ServerImport>,
     /// Which new tools are wanted.
     wanted: Patterns,
     /// The last answer, and what it was made of.
@@ -128,7 +129,7 @@ impl CurrentTools {
     pub(crate) fn new(
         loaded: Toolset,
         servers: Vec<LiveServer>,
-        imports: Vec<Live>,
+        imports: Vec<ServerImport>,
         wanted: Patterns,
     ) -> Self {
         let listed = servers.iter().map(|server| definitions(&server.tools)).collect();
@@ -141,7 +142,7 @@ impl CurrentTools {
         let mut tools = Toolset::new();
         let mut done = vec![false; self.imports.len()];
         for entry in self.loaded.iter() {
-            let brings = |live: &&Live| live.names.contains(&entry.tool.spec().name);
+            let brings = |live: &&ServerImport| live.names.contains(&entry.tool.spec().name);
             match self.imports.iter().position(|live| brings(&live)) {
                 None => tools = tools.with_from(entry.tool.clone(), &entry.origin)?,
                 Some(at) => {
@@ -159,7 +160,7 @@ impl CurrentTools {
     }
 
     /// The tools, and what an import brings now. What cannot be used is left out.
-    fn brought(&self, live: &Live, now: &[Toolset], mut tools: Toolset) -> Toolset {
+    fn brought(&self, live: &ServerImport, now: &[Toolset], mut tools: Toolset) -> Toolset {
         let server = self.servers.iter().position(|server| server.name == live.server);
         let Some(has) = server.and_then(|at| now.get(at)) else { return tools };
         let origin = format!("the MCP server `{}`", live.server);
@@ -169,12 +170,12 @@ impl CurrentTools {
             }
         };
         match &live.what {
-            What::One(own) if has.get(own).is_some() => {
+            ImportScope::One(own) if has.get(own).is_some() => {
                 let known = live.names.iter().filter_map(|name| self.loaded.get(name));
                 known.for_each(|entry| add(entry.tool.clone(), &entry.origin));
             }
-            What::One(_) => {}
-            What::All(rule) => {
+            ImportScope::One(_) => {}
+            ImportScope::All(rule) => {
                 for tool in has.iter().filter_map(|entry: &Entry| rule.take(&entry.tool)) {
                     let name = &tool.spec().name;
                     let known = live.names.contains(name);
@@ -205,7 +206,7 @@ impl ToolSource for CurrentTools {
                 now.push(server.source.tools().await?);
             }
             let listed: Listed = now.iter().map(definitions).collect();
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = lock(&self.last);
             if last.0 != listed {
                 *last = (listed, self.made(&now)?);
             }

@@ -63,7 +63,7 @@ async fn read(call: &Call, batch: &[String], show: &mut impl FnMut(&str, &str)) 
     let mut not_read = 0;
     for (path, text) in batch.iter().zip(contents(call, batch).await?) {
         match text.strip_suffix(READ) {
-            // A NUL near the start means that this is no text.
+            // A NUL near the start means that this is not text.
             Some(text) if text.bytes().take(8192).any(|byte| byte == 0) => {}
             Some(text) => show(path, text),
             None => not_read += 1,
@@ -78,7 +78,7 @@ const READ_ALL: &str =
     r#"mark=$1; shift; for f do [ -f "$f" ] && cat -- "$f" && printf +; printf '\0%s\0' "$mark"; done"#;
 
 /// The contents of several files, read by one command. A file that cannot be read lacks its mark: one whose
-/// name is no UTF-8 or too long for the system, or that belongs to somebody else.
+/// name is not UTF-8 or too long for the system, or that belongs to somebody else.
 async fn contents(call: &Call, batch: &[String]) -> Result<Vec<String>, ToolError> {
     // Nobody can have put this into a file: it is made up now.
     let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());

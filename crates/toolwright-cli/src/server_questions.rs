@@ -14,7 +14,7 @@ use crate::prompt::printable;
 
 /// Whom the servers of a file ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum QuestionRoute {
     /// The person at the console, if there is one.
     Console,
     /// The MCP client whose call the server works on.
@@ -25,7 +25,7 @@ pub enum Asked {
 #[derive(Clone)]
 pub struct FileAnswers {
     pub console: Console,
-    pub asked: Asked,
+    pub asked: QuestionRoute,
     pub models: Named,
     /// The rules of the file; cautious ones decide where it has none.
     pub policy: Option<Arc<Policy>>,
@@ -36,14 +36,14 @@ impl FileAnswers {
     pub fn to(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
         match self.asked {
-            Asked::Client => answers.passed_on = true,
-            Asked::Console => answers.person = self.console.person(),
+            QuestionRoute::Client => answers.passed_on = true,
+            QuestionRoute::Console => answers.person = self.console.person(),
         }
         answers.sampling = sampling.map(|model| {
             let policy = self.policy.clone().unwrap_or_else(|| Arc::new(Policy::cautious()));
             let (console, models) = (self.console.clone(), self.models.clone());
-            let model = Lent { console, name: model.to_owned(), models, opened: OnceLock::new() };
-            Sampling::new(Arc::new(model), Arc::new(Rules { console: self.console.clone(), policy }))
+            let model = SamplingModel { console, name: model.to_owned(), models, opened: OnceLock::new() };
+            Sampling::new(Arc::new(model), Arc::new(FileRules { console: self.console.clone(), policy }))
         });
         answers
     }
@@ -51,12 +51,12 @@ impl FileAnswers {
 
 /// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is
 /// one.
-struct Rules {
+struct FileRules {
     console: Console,
     policy: Arc<Policy>,
 }
 
-impl Approver for Rules {
+impl Approver for FileRules {
     fn name(&self) -> &str {
         "rules"
     }
@@ -83,14 +83,14 @@ impl Approver for Rules {
 }
 
 /// A model by its name in the file, opened when it is first asked.
-struct Lent {
+struct SamplingModel {
     console: Console,
     name: String,
     models: Named,
     opened: OnceLock<Result<Box<dyn Model>, String>>,
 }
 
-impl Lent {
+impl SamplingModel {
     fn model(&self) -> Result<&dyn Model, ModelError> {
         let opened = self.opened.get_or_init(|| {
             let opened = models::open(&self.console, &self.name, &self.models);
@@ -107,7 +107,7 @@ impl Lent {
     }
 }
 
-impl Model for Lent {
+impl Model for SamplingModel {
     fn name(&self) -> &str {
         &self.name
     }

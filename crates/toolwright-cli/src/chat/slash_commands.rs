@@ -7,11 +7,11 @@ pub struct Word {
     pub names: &'static [&'static str],
     pub takes: &'static str,
     pub does: &'static str,
-    pub command: Command,
+    pub command: ChatCommand,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
+pub enum ChatCommand {
     Help,
     Rewind,
     Model,
@@ -24,54 +24,59 @@ pub enum Command {
 }
 
 pub const WORDS: &[Word] = &[
-    Word { names: &["help"], takes: "", does: "this list", command: Command::Help },
+    Word { names: &["help"], takes: "", does: "this list", command: ChatCommand::Help },
     Word {
         names: &["rewind"],
         takes: "[N]",
         does: "go back to input N and change it; -1 is the last",
-        command: Command::Rewind,
+        command: ChatCommand::Rewind,
     },
     Word {
         names: &["model"],
         takes: "[NAME]",
         does: "which model answers, or another one",
-        command: Command::Model,
+        command: ChatCommand::Model,
     },
     Word {
         names: &["display"],
         takes: "[SETTING [on|off]]",
         does: "what is shown",
-        command: Command::Display,
+        command: ChatCommand::Display,
     },
-    Word { names: &["cost", "tokens", "usage"], takes: "", does: "what was spent", command: Command::Cost },
+    Word {
+        names: &["cost", "tokens", "usage"],
+        takes: "",
+        does: "what was spent",
+        command: ChatCommand::Cost,
+    },
     Word {
         names: &["export"],
         takes: "NAME",
         does: "write the conversation to NAME.md",
-        command: Command::Export,
+        command: ChatCommand::Export,
     },
     Word {
         names: &["clear", "new", "reset"],
         takes: "",
         does: "begin a new conversation",
-        command: Command::Clear,
+        command: ChatCommand::Clear,
     },
     Word {
         names: &["save"],
         takes: "NAME",
         does: "write the session to NAME.chat.yaml, for --resume",
-        command: Command::Save,
+        command: ChatCommand::Save,
     },
     Word {
         names: &["exit", "quit", "bye"],
         takes: "",
         does: "saves the session and leaves",
-        command: Command::Exit,
+        command: ChatCommand::Exit,
     },
 ];
 
 /// The command in a line that begins with a slash, and what follows it; an error names the word.
-pub fn parse(line: &str) -> Result<(Command, &str), String> {
+pub fn parse(line: &str) -> Result<(ChatCommand, &str), String> {
     let line = line.trim().trim_start_matches('/');
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let word = WORDS.iter().find(|word| word.names.contains(&name)).ok_or_else(|| name.to_owned())?;
@@ -146,8 +151,8 @@ mod tests {
 
     #[test]
     fn commands_and_their_other_names_are_known() {
-        assert_eq!(parse("/rewind -2"), Ok((Command::Rewind, "-2")));
-        assert_eq!(parse("/bye"), Ok((Command::Exit, "")));
+        assert_eq!(parse("/rewind -2"), Ok((ChatCommand::Rewind, "-2")));
+        assert_eq!(parse("/bye"), Ok((ChatCommand::Exit, "")));
         assert_eq!(parse("/fly high"), Err("fly".to_owned()));
     }
 

@@ -1,38 +1,39 @@
 //! Output of a command as events while it runs, so that somebody can watch.
 //!
-//! Whole lines are told, because a secret that is cut in two would not be known for one. Only the beginning
-//! of a flood is told; the result has its own limits.
+//! Whole lines are emitted, because redaction cannot recognise a secret that is cut in two. Only the
+//! beginning of long output is emitted; the result has its own limits.
 
 use std::sync::{Mutex, PoisonError};
 
 use toolwright_core::{CallNote, OutputSink, OutputStream, ToolContext};
+use toolwright_util::lock;
 
-/// The most text of one call that is told live.
+/// The most bytes of one call that are emitted live.
 const MOST: usize = 64 * 1024;
-/// A line longer than this is told in pieces.
+/// A longer line is emitted in pieces.
 const LONGEST_LINE: usize = 8 * 1024;
 
 /// Tells the lines of a command as notes of its call.
-pub(crate) struct Live<'a> {
+pub(crate) struct LiveOutput<'a> {
     context: &'a ToolContext,
-    state: Mutex<State>,
+    state: Mutex<UnsentOutput>,
 }
 
 #[derive(Default)]
-struct State {
+struct UnsentOutput {
     told: usize,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveOutput<'a> {
     pub(crate) fn new(context: &'a ToolContext) -> Self {
-        Live { context, state: Mutex::default() }
+        LiveOutput { context, state: Mutex::default() }
     }
 
     /// Tells what is left of the last lines.
     pub(crate) fn finish(self) {
-        let State { mut told, stdout, stderr } =
+        let UnsentOutput { mut told, stdout, stderr } =
             self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (stream, rest) in [(OutputStream::Stdout, stdout), (OutputStream::Stderr, stderr)] {
             tell(self.context, &mut told, stream, &rest);
@@ -40,10 +41,10 @@ impl<'a> Live<'a> {
     }
 }
 
-impl OutputSink for Live<'_> {
+impl OutputSink for LiveOutput<'_> {
     fn output(&self, stream: OutputStream, bytes: &[u8]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { told, stdout, stderr } = &mut *state;
+        let mut state = lock(&self.state);
+        let UnsentOutput { told, stdout, stderr } = &mut *state;
         if *told >= MOST {
             return;
         }

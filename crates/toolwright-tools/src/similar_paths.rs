@@ -1,6 +1,7 @@
 //! The file that was meant, when the one that was named is not there.
 //!
-//! The names come from a listing inside the sandbox, so nothing is told that a command could not have seen.
+//! The names come from a listing inside the sandbox, so it reveals nothing that a command could not have
+//! seen.
 
 use toolwright_core::{ErrorKind, ToolError, nearest_word};
 

@@ -12,50 +12,50 @@ use crate::nearest::nearest;
 
 /// One step on the way into data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathSegment {
     /// To the value of a key.
     Key(String),
     /// To an item of a list, counting from 0.
     Index(usize),
 }
 
-impl From<&str> for Step {
+impl From<&str> for PathSegment {
     fn from(key: &str) -> Self {
-        Step::Key(key.to_owned())
+        PathSegment::Key(key.to_owned())
     }
 }
 
-impl From<usize> for Step {
+impl From<usize> for PathSegment {
     fn from(index: usize) -> Self {
-        Step::Index(index)
+        PathSegment::Index(index)
     }
 }
 
-/// Why data cannot be used: what is wrong, and the way to where it stands, so that whoever has the file can
-/// show the line.
+/// Why data cannot be used: the problem and its path in the data, from which the reader of a file finds the
+/// line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct DataError {
     /// The way to the place, from the outside.
-    pub path: Vec<Step>,
+    pub path: Vec<PathSegment>,
     /// What is wrong.
     pub message: String,
     /// What to write instead, when that is known.
     pub hint: Option<String>,
 }
 
-impl Misfit {
+impl DataError {
     /// Something wrong with all of the data.
     pub fn new(message: impl Into<String>) -> Self {
-        Misfit { path: Vec::new(), message: message.into(), hint: None }
+        DataError { path: Vec::new(), message: message.into(), hint: None }
     }
 
     /// What serde says about the data at a place, in words for people who write files.
-    pub fn from_serde(path: Vec<Step>, told: &str) -> Self {
+    pub fn from_serde(path: Vec<PathSegment>, told: &str) -> Self {
         let key = last_key(&path);
-        let plain = |message: String| Misfit { path: path.clone(), message, hint: None };
+        let plain = |message: String| DataError { path: path.clone(), message, hint: None };
         if let Some((word, known)) = unknown("unknown field `", told) {
             let hint = likely(word, &known, "the keys are");
-            return Misfit { hint, ..plain(format!("unknown key `{word}`")) };
+            return DataError { hint, ..plain(format!("unknown key `{word}`")) };
         }
         if let Some((word, known)) = unknown("unknown variant `", told) {
             let hint = likely(word, &known, "the words are");
@@ -63,7 +63,7 @@ impl Misfit {
                 Some(key) => format!("`{key}` cannot be `{word}`"),
                 None => format!("unknown word `{word}`"),
             };
-            return Misfit { hint, ..plain(message) };
+            return DataError { hint, ..plain(message) };
         }
         let missing = told.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
         let message = match missing {
@@ -78,7 +78,7 @@ impl Misfit {
 
     /// The same, of data that stands inside other data.
     #[must_use]
-    pub fn inside(mut self, step: impl Into<Step>) -> Self {
+    pub fn inside(mut self, step: impl Into<PathSegment>) -> Self {
         self.path.insert(0, step.into());
         self
     }
@@ -92,17 +92,17 @@ impl Misfit {
 }
 
 /// What is wrong, and what to write instead.
-impl fmt::Display for Misfit {
+impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for DataError {}
 
-impl From<Misfit> for ToolError {
-    fn from(Misfit { message, hint, .. }: Misfit) -> Self {
+impl From<DataError> for ToolError {
+    fn from(DataError { message, hint, .. }: DataError) -> Self {
         let error = ToolError::invalid(message);
         match hint {
             Some(hint) => error.hint(hint),
@@ -127,28 +127,28 @@ impl From<Misfit> for ToolError {
 /// assert_eq!(misfit.path, [Step::Index(1), Step::from("decison")]);
 /// assert_eq!(misfit.to_string(), "unknown key `decison`; did you mean `decision`?");
 /// ```
-pub fn read_data<T: DeserializeOwned>(data: &Value) -> Result<T, Misfit> {
+pub fn read_data<T: DeserializeOwned>(data: &Value) -> Result<T, DataError> {
     let error = match T::deserialize(data) {
         Ok(read) => return Ok(read),
         Err(error) => error,
     };
     // Reading again tells where it was; the first reading costs less, and mostly it is enough.
     let Err(located) = serde_path_to_error::deserialize::<_, T>(data) else {
-        return Err(Misfit::from_serde(Vec::new(), &error.to_string()));
+        return Err(DataError::from_serde(Vec::new(), &error.to_string()));
     };
     let path = located.path().iter().filter_map(|segment| match segment {
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(PathSegment::Index(*index)),
+        Segment::Map { key } => Some(PathSegment::Key(key.clone())),
         Segment::Enum { .. } | Segment::Unknown => None,
     });
-    Err(Misfit::from_serde(path.collect(), &located.inner().to_string()))
+    Err(DataError::from_serde(path.collect(), &located.inner().to_string()))
 }
 
 /// The key that a value stands under, when the way to it ends with one.
-fn last_key(path: &[Step]) -> Option<&str> {
+fn last_key(path: &[PathSegment]) -> Option<&str> {
     path.iter().rev().find_map(|step| match step {
-        Step::Key(key) => Some(key.as_str()),
-        Step::Index(_) => None,
+        PathSegment::Key(key) => Some(key.as_str()),
+        PathSegment::Index(_) => None,
     })
 }
 
@@ -220,12 +220,15 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told_with_its_place_and_what_was_meant() {
-        let check = |data: Value, path: &[Step], told: &str| {
+        let check = |data: Value, path: &[PathSegment], told: &str| {
             let misfit = read_data::<Vec<Model>>(&json!([{"name": "fine"}, data])).unwrap_err();
-            assert_eq!((misfit.path.first(), misfit.path.get(1..)), (Some(&Step::Index(1)), Some(path)));
+            assert_eq!(
+                (misfit.path.first(), misfit.path.get(1..)),
+                (Some(&PathSegment::Index(1)), Some(path))
+            );
             assert_eq!(misfit.to_string(), told);
         };
-        let key = |key: &str| Step::from(key);
+        let key = |key: &str| PathSegment::from(key);
         check(json!({"nmae": "a"}), &[key("nmae")], "unknown key `nmae`; did you mean `name`?");
         check(
             json!({"name": "a", "zzzzzz": 1}),
@@ -256,7 +259,7 @@ mod tests {
         );
         check(
             json!({"name": "a", "stop": ["x", 7]}),
-            &[key("stop"), Step::Index(1)],
+            &[key("stop"), PathSegment::Index(1)],
             "`stop`: invalid type: integer `7`, expected text",
         );
         check(json!("a"), &[], "invalid type: string \"a\", expected a map");

@@ -3,22 +3,22 @@
 
 use toolwright_core::{Patterns, ToolDef, ToolError, ToolOutput, ToolSpec};
 
-use crate::build::Builder;
-use crate::live::Rule;
+use crate::build::FileBuilder;
+use crate::server_imports::ImportRule;
 
 /// Tools of a server that the file would have, and why it does not.
 #[derive(Debug, Clone)]
 pub(crate) struct Absent {
     prefix: String,
     /// Their names behind the prefix.
-    names: Names,
+    names: AbsentNames,
     pub(crate) why: String,
-    /// The server cannot be had, which was told: whoever calls the tools is not to blame.
+    /// The server is unavailable, which was reported; calls of its tools are not mistakes.
     pub(crate) gone: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Names {
+enum AbsentNames {
     One(String),
     Matching(Patterns),
 }
@@ -28,29 +28,29 @@ impl Absent {
     pub(crate) fn find<'a>(all: &'a [Absent], name: &str) -> Option<&'a Absent> {
         all.iter().find(|absent| match (name.strip_prefix(absent.prefix.as_str()), &absent.names) {
             (None, _) => false,
-            (Some(own), Names::One(name)) => own == name,
-            (Some(own), Names::Matching(filter)) => filter.matches(own),
+            (Some(own), AbsentNames::One(name)) => own == name,
+            (Some(own), AbsentNames::Matching(filter)) => filter.matches(own),
         })
     }
 }
 
-impl Builder<'_> {
+impl FileBuilder<'_> {
     /// Notes what an import of a server's tools would bring and does not.
-    pub(crate) fn note_absent(&mut self, server: &str, rule: &Rule) {
+    pub(crate) fn note_absent(&mut self, server: &str, rule: &ImportRule) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         let absent = |names, why, gone| Absent { prefix: rule.prefix.clone(), names, why, gone };
         match self.asked.get(server) {
             None => {}
             Some(None) => {
                 let why = self.why_gone(server);
-                self.absent.push(absent(Names::Matching(rule.filter.clone()), why, true));
+                self.absent.push(absent(AbsentNames::Matching(rule.filter.clone()), why, true));
             }
             Some(Some(known)) => {
                 let not_offered = known.suspended.iter().chain(&known.left_out);
                 let wanted = not_offered.filter(|(own, _)| rule.filter.matches(own));
                 self.absent.extend(wanted.map(|(own, why)| {
                     let why = format!("`{own}` of the MCP server `{server}` is left out: {why}");
-                    absent(Names::One(own.clone()), why, false)
+                    absent(AbsentNames::One(own.clone()), why, false)
                 }));
             }
         }
@@ -58,17 +58,16 @@ impl Builder<'_> {
 
     fn why_gone(&self, server: &str) -> String {
         match self.states.contains_key(server) {
-            true => format!("the tools of MCP server `{server}` cannot be had"),
+            true => format!("could not list the tools of MCP server `{server}`"),
             false => format!("the MCP server `{server}` was not started"),
         }
     }
 
-    /// Notes that a single tool of a server that cannot be had is not there, under the name it has in the
-    /// file.
+    /// Notes a single missing tool of an unavailable server, under its name in the file.
     pub(crate) fn note_gone(&mut self, server: &str, name: String) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         let why = self.why_gone(server);
-        self.absent.push(Absent { prefix: String::new(), names: Names::One(name), why, gone: true });
+        self.absent.push(Absent { prefix: String::new(), names: AbsentNames::One(name), why, gone: true });
     }
 }
 

@@ -33,13 +33,13 @@ pub fn pictures(console: &Console) -> (Option<Protocol>, Vec<KeyEvent>) {
     }
     let mut answer = Vec::new();
     let start = Instant::now();
-    while !Answer::read(&answer).whole {
+    while !TerminalReply::read(&answer).whole {
         let left = PATIENCE.saturating_sub(start.elapsed());
         if left.is_zero() || answer.len() > 1 << 16 || !more(console, &mut answer, left) {
             break;
         }
     }
-    let answer = Answer::read(&answer);
+    let answer = TerminalReply::read(&answer);
     (answer.protocol, keys(&answer.rest))
 }
 
@@ -69,19 +69,19 @@ fn more(_: &Console, _: &mut Vec<u8>, _: Duration) -> bool {
 
 /// What came back.
 #[derive(Debug, PartialEq)]
-struct Answer {
+struct TerminalReply {
     protocol: Option<Protocol>,
     /// True when the last part is there.
     whole: bool,
-    /// What is no answer.
+    /// Bytes that are not part of a reply.
     rest: Vec<u8>,
 }
 
-impl Answer {
+impl TerminalReply {
     fn read(bytes: &[u8]) -> Self {
         let (kitty, attributes) = (r"\x1b_G([^\x1b]*)\x1b\\", r"\x1b\[\?([0-9;]*)c");
         let all = Regex::new(&format!("(?-u){kitty}|{attributes}"));
-        let Ok(all) = all else { return Answer { protocol: None, whole: true, rest: bytes.to_vec() } };
+        let Ok(all) = all else { return TerminalReply { protocol: None, whole: true, rest: bytes.to_vec() } };
         let (mut kitty, mut sixel, mut whole) = (false, false, false);
         for found in all.captures_iter(bytes) {
             kitty |= found.get(1).is_some_and(|text| text.as_bytes().ends_with(b";OK"));
@@ -91,7 +91,7 @@ impl Answer {
             }
         }
         let protocol = if kitty { Some(Protocol::Kitty) } else { sixel.then_some(Protocol::Sixel) };
-        Answer { protocol, whole, rest: all.replace_all(bytes, &b""[..]).into_owned() }
+        TerminalReply { protocol, whole, rest: all.replace_all(bytes, &b""[..]).into_owned() }
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn terminals_answer_for_themselves() {
         let of = |bytes: &[u8]| {
-            let Answer { protocol, whole, rest } = Answer::read(bytes);
+            let TerminalReply { protocol, whole, rest } = TerminalReply::read(bytes);
             (protocol, whole, String::from_utf8_lossy(&rest).into_owned())
         };
         let none = String::new;
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(of(b"\x1b[?4c"), (None, true, none()));
         assert_eq!(of(b"\x1b_Gi=31;EINVAL:no\x1b\\\x1b[?1;2c"), (None, true, none()));
         assert_eq!(of(b"hi\x1b[?1;2cthere\r"), (None, true, "hithere\r".to_owned()));
-        assert!(!Answer::read(b"\x1b_Gi=31;OK\x1b\\\x1b[?62;").whole);
+        assert!(!TerminalReply::read(b"\x1b_Gi=31;OK\x1b\\\x1b[?62;").whole);
     }
 
     #[test]

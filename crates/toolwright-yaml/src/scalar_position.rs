@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::diag::{Place, Sources};
+use crate::diag::{FileSpan, Sources};
 
 /// Where a scalar's text stands, kept to tell places inside it while a flow runs.
 #[derive(Debug)]
@@ -10,12 +10,12 @@ pub struct Origin {
     file: Arc<str>,
     line: usize,
     column: usize,
-    inside: Inside,
+    inside: TextMapping,
 }
 
 /// How the text goes on from its beginning.
 #[derive(Debug)]
-enum Inside {
+enum TextMapping {
     /// It is not known.
     Whole,
     /// As it is, line for line.
@@ -26,11 +26,11 @@ enum Inside {
 
 impl Origin {
     /// The origin of the text that a scalar at a place has.
-    pub fn new(sources: &mut Sources, place: Place, text: &str) -> Origin {
+    pub fn new(sources: &mut Sources, place: FileSpan, text: &str) -> Origin {
         let raw = raw(sources.text(place.file), place);
         let (first, inside) = match verbatim(raw, text) {
-            Some(quote) => (quote, Inside::Lines),
-            None if line_for_line(raw, text) => (start_of(raw, text), Inside::Lines),
+            Some(quote) => (quote, TextMapping::Lines),
+            None if line_for_line(raw, text) => (start_of(raw, text), TextMapping::Lines),
             None => {
                 let parts = parts(raw, text);
                 let first = parts.first().map_or(0, |(_, at)| *at);
@@ -40,7 +40,7 @@ impl Origin {
                     (small(from), small(line), small(column))
                 };
                 let parts: Box<[_]> = parts.into_iter().map(placed).collect();
-                (first, if parts.is_empty() { Inside::Whole } else { Inside::Parts(parts) })
+                (first, if parts.is_empty() { TextMapping::Whole } else { TextMapping::Parts(parts) })
             }
         };
         let (line, column) = sources.position(inner(place, first, first));
@@ -56,13 +56,13 @@ impl Origin {
     fn position(&self, text: &str, offset: Option<u32>) -> Option<(usize, usize)> {
         let at = offset?;
         let (from, line, column) = match &self.inside {
-            Inside::Whole => return None,
-            Inside::Lines => {
+            TextMapping::Whole => return None,
+            TextMapping::Lines => {
                 let before = text.get(..at as usize)?;
                 let start = before.rfind('\n').map_or(0, |end| end + 1);
                 (start, self.line + before.matches('\n').count(), self.column)
             }
-            Inside::Parts(parts) => {
+            TextMapping::Parts(parts) => {
                 let (from, line, column) = parts.iter().take_while(|(from, ..)| *from <= at).last()?;
                 (*from as usize, *line as usize, *column as usize)
             }
@@ -73,7 +73,7 @@ impl Origin {
 
 /// Where bytes of a scalar's text stand in the file, however it is written; the scalar as a whole when that
 /// cannot be told.
-pub fn within(source: &str, place: Place, text: &str, start: usize, end: usize) -> Place {
+pub fn within(source: &str, place: FileSpan, text: &str, start: usize, end: usize) -> FileSpan {
     let raw = raw(source, place);
     if let Some(quote) = verbatim(raw, text) {
         return inner(place, start + quote, end + quote);
@@ -98,12 +98,12 @@ pub fn within(source: &str, place: Place, text: &str, start: usize, end: usize) 
     }
 }
 
-fn raw(source: &str, place: Place) -> &str {
+fn raw(source: &str, place: FileSpan) -> &str {
     source.get(place.start as usize..place.end as usize).unwrap_or_default()
 }
 
-fn inner(place: Place, start: usize, end: usize) -> Place {
-    Place::new(place.file, place.start as usize + start, place.start as usize + end)
+fn inner(place: FileSpan, start: usize, end: usize) -> FileSpan {
+    FileSpan::new(place.file, place.start as usize + start, place.start as usize + end)
 }
 
 /// Where the text begins in what is written, when it stands there as it is.
@@ -166,11 +166,11 @@ fn parts(raw: &str, text: &str) -> Vec<(usize, usize)> {
 /// Folding, indentation and line breaks change only blanks, so everything else is found in its order.
 fn align(raw: &str, text: &str, mut visit: impl FnMut(usize, usize, usize) -> bool) -> Option<usize> {
     let style = match raw.bytes().next() {
-        Some(b'"') => Style::Double,
-        Some(b'\'') => Style::Single,
-        _ => Style::Plain,
+        Some(b'"') => ScalarStyle::Double,
+        Some(b'\'') => ScalarStyle::Single,
+        _ => ScalarStyle::Plain,
     };
-    let mut from = if style == Style::Plain { content(raw) } else { 1 };
+    let mut from = if style == ScalarStyle::Plain { content(raw) } else { 1 };
     for (at, c) in text.char_indices() {
         let mut to = from;
         if is_blank(c) {
@@ -206,7 +206,7 @@ fn is_blank(c: char) -> bool {
 
 /// How a scalar is written. Blocks are plain here: nothing in them is escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum ScalarStyle {
     Plain,
     Single,
     Double,
@@ -220,13 +220,13 @@ enum Unit {
     Nothing(usize),
 }
 
-impl Style {
+impl ScalarStyle {
     fn unit(self, raw: &str, at: usize) -> Option<Unit> {
         let rest = raw.get(at..)?;
         let c = rest.chars().next()?;
         match (self, c) {
-            (Style::Single, '\'') => rest.starts_with("''").then_some(Unit::Char('\'', 2)),
-            (Style::Double, '\\') => escaped(rest),
+            (ScalarStyle::Single, '\'') => rest.starts_with("''").then_some(Unit::Char('\'', 2)),
+            (ScalarStyle::Double, '\\') => escaped(rest),
             _ => Some(Unit::Char(c, c.len_utf8())),
         }
     }
@@ -270,10 +270,10 @@ mod tests {
     #[test]
     fn places_inside_text_are_exact_where_they_can_be() {
         let source = "a: '${x}'\nb: |\n  one\n  ${y}\n";
-        let quoted = Place::new(0, 3, 9);
-        assert_eq!(within(source, quoted, "${x}", 2, 3), Place::new(0, 6, 7));
+        let quoted = FileSpan::new(0, 3, 9);
+        assert_eq!(within(source, quoted, "${x}", 2, 3), FileSpan::new(0, 6, 7));
         let start = source.find('|').unwrap();
-        let block = Place::new(0, start, source.len());
+        let block = FileSpan::new(0, start, source.len());
         let place = within(source, block, "one\n${y}\n", 6, 7);
         assert_eq!(source.get(place.start as usize..place.end as usize), Some("y"));
     }
@@ -294,13 +294,13 @@ mod tests {
             ("|\r\n  one\r\n  naem\r\n", "one\nnaem\n"),
         ] {
             let source = format!("k: {raw}\n");
-            let place = Place::new(0, 3, 3 + raw.len());
+            let place = FileSpan::new(0, 3, 3 + raw.len());
             let start = text.find("naem").unwrap();
             let found = within(&source, place, text, start, start + 4);
             assert_eq!(source.get(found.start as usize..found.end as usize), Some("naem"), "{raw}");
             let mut sources = Sources::default();
             let file = sources.add("t", &source);
-            let origin = Origin::new(&mut sources, Place { file, ..place }, text);
+            let origin = Origin::new(&mut sources, FileSpan { file, ..place }, text);
             let before = source.get(..source.find("naem").unwrap()).unwrap();
             let line = before.matches('\n').count() + 1;
             let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
@@ -308,7 +308,7 @@ mod tests {
             assert_eq!(told, format!("t:{line}:{column}"), "{raw}");
         }
         // What does not fit is told as a whole.
-        let place = Place::new(0, 0, 4);
+        let place = FileSpan::new(0, 0, 4);
         assert_eq!(within("abcd", place, "abxd", 3, 4), place);
     }
 
@@ -320,7 +320,7 @@ mod tests {
         let mut origin = |from: &str, to: &str, text_of: &str| {
             let start = text.find(from).unwrap();
             let end = start + text.get(start..).unwrap().find(to).unwrap() + to.len();
-            Origin::new(&mut sources, Place::new(file, start, end), text_of)
+            Origin::new(&mut sources, FileSpan::new(file, start, end), text_of)
         };
         assert_eq!(origin("'${x}", "}'", "${x}").at("${x}", Some(2)), "t.yaml:1:7");
         let block = "one\n${y}\n";

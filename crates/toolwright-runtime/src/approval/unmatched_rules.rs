@@ -1,8 +1,8 @@
-//! What a policy says about tools and parameters that do not exist. A rule that can never match is no mistake
-//! while a run goes on, since tools come and go; before it, somebody should be told.
+//! Warnings about rules for tools and parameters that do not exist. During a run such a rule is not a
+//! mistake, since tools come and go; `check` reports it before.
 
 use serde_json::Value;
-use toolwright_core::{Entry, Misfit, Toolset, nearest};
+use toolwright_core::{DataError, Entry, Toolset, nearest};
 
 use super::policy::Policy;
 use super::rule::CompiledRule;
@@ -18,19 +18,19 @@ impl Policy {
     /// assert_eq!(policy.unknown_tools(&Toolset::new())[0].message, "rule 1: `bash` matches no tool");
     /// # Ok::<(), toolwright_runtime::PolicyError>(())
     /// ```
-    pub fn unknown_tools(&self, tools: &Toolset) -> Vec<Misfit> {
+    pub fn unknown_tools(&self, tools: &Toolset) -> Vec<DataError> {
         let names: Vec<&str> = tools.names().collect();
         self.each(|rule| {
             let unknown = rule.naming.about_none(&names).map(|pattern| {
                 let near = perhaps(pattern, names.iter().copied());
-                Misfit::new(format!("`{pattern}` matches no tool{near}")).inside("tools")
+                DataError::new(format!("`{pattern}` matches no tool{near}")).inside("tools")
             });
             unknown.collect()
         })
     }
 
     /// The arguments in `when` and `set` that none of the tools a rule is about can have, one sentence each.
-    pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<Misfit> {
+    pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<DataError> {
         self.each(|rule| {
             let about = tools.iter().filter(|entry| rule.naming.is_about(&entry.tool.spec().name));
             let about: Vec<&Entry> = about.collect();
@@ -44,15 +44,15 @@ impl Policy {
                     [one] => format!("`{}`", one.tool.spec().name),
                     _ => "any tool the rule is about".to_owned(),
                 };
-                let told = format!("`{name}` is no parameter of {of}{}", perhaps(name, known));
-                Misfit::new(told).inside(name.as_str()).inside(key)
+                let told = format!("{of} has no parameter `{name}`{}", perhaps(name, known));
+                DataError::new(told).inside(name.as_str()).inside(key)
             });
             told.collect()
         })
     }
 
-    /// What is told of each rule, with its number.
-    fn each(&self, tell: impl Fn(&CompiledRule) -> Vec<Misfit>) -> Vec<Misfit> {
+    /// The findings, each with the number of its rule.
+    fn each(&self, tell: impl Fn(&CompiledRule) -> Vec<DataError>) -> Vec<DataError> {
         let of_rule = |rule| tell(rule).into_iter().map(move |misfit| self.in_rule(rule, misfit));
         self.rules.iter().flat_map(of_rule).collect()
     }
@@ -117,12 +117,12 @@ mod tests {
             misses("tools: 'bash, !bassh(x=1', when: {comand: x}, decision: reject"),
             [
                 "rule 1: `bassh` matches no tool; is `bash` meant?",
-                "rule 1: `comand` is no parameter of `bash`; is `command` meant?"
+                "rule 1: `bash` has no parameter `comand`; is `command` meant?"
             ]
         );
         assert_eq!(
             misses("tools: 'b*', decision: modify, set: {zzz: 1}"),
-            ["rule 1: `zzz` is no parameter of `bash`"]
+            ["rule 1: `bash` has no parameter `zzz`"]
         );
     }
 }
