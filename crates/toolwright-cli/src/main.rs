@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     toolwright::sandbox::launcher::main_if_launcher();
     // So does reading a document.
     toolwright::documents::main_if_worker();
+    toolwright::tools::main_if_worker();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return report::misused(&Console::new(Output::Text), error),

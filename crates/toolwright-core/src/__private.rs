@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::ToolError;
-use crate::output::{IntoToolOutput, ToolOutput};
+use crate::output::{IntoToolOutput, Structured, ToolOutput};
 use crate::prepare::CallView;
 
 /// A returned value: `(&&Returned::new(value)).split()` takes a `Result` apart, and
@@ -144,11 +144,28 @@ impl<E: Into<ToolError>> IntoCallView for Result<CallView, E> {
     }
 }
 
-/// Finds the output schema of a return type, when it has one that promises an object:
-/// `(&&&ReturnType::<T>(PhantomData)).schema()`.
+/// Finds the output schema of a return type, when it is [`Structured`] or promises an object:
+/// `(&&&&ReturnType::<T>(PhantomData)).schema()`.
 pub struct ReturnType<T>(pub PhantomData<T>);
 
-/// First choice: a `Result`, because `schemars` describes one as an object with `Ok` and `Err`.
+/// First choice: a type that says it is structured has a schema whatever it is.
+pub trait StructuredSchema {
+    fn schema(&self) -> Option<Value>;
+}
+
+impl<T: schemars::JsonSchema> StructuredSchema for &&&ReturnType<Structured<T>> {
+    fn schema(&self) -> Option<Value> {
+        Some(crate::schema::output_schema_of::<T>())
+    }
+}
+
+impl<T: schemars::JsonSchema, E> StructuredSchema for &&&ReturnType<Result<Structured<T>, E>> {
+    fn schema(&self) -> Option<Value> {
+        Some(crate::schema::output_schema_of::<T>())
+    }
+}
+
+/// Next choice: a `Result`, because `schemars` describes one as an object with `Ok` and `Err`.
 pub trait ResultObjectSchema {
     fn schema(&self) -> Option<Value>;
 }
@@ -159,7 +176,7 @@ impl<T: schemars::JsonSchema, E> ResultObjectSchema for &&ReturnType<Result<T, E
     }
 }
 
-/// Second choice: a type that has a schema.
+/// Next choice: a type that has a schema.
 pub trait ObjectSchema {
     fn schema(&self) -> Option<Value>;
 }

@@ -2,22 +2,11 @@
 
 use std::collections::HashSet;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use toolwright_core::{ErrorKind, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, ToolContext, ToolError, tool};
 
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::patch::{self, FileChange, To};
 use crate::{paths, read_file};
-
-#[derive(Deserialize, JsonSchema)]
-struct ApplyPatch {
-    /// A unified diff, or `*** Begin Patch` and what follows. `a/` and `b/` in front of a path are taken off.
-    patch: String,
-    /// Only say whether it would fit.
-    #[serde(default)]
-    dry_run: bool,
-}
 
 /// The most bytes of all files of a patch, before and after: all are worked out before any is written.
 const MOST_HELD: usize = 256 << 20;
@@ -53,35 +42,43 @@ impl Write {
     }
 }
 
-async fn put(call: &Call, path: &str, file: Option<&File>) -> Result<(), ToolError> {
+async fn put(call: &Call<'_>, path: &str, file: Option<&File>) -> Result<(), ToolError> {
     match file {
         Some(file) => paths::write(call, path, file.text.as_bytes()).await,
         None => paths::remove(call, path).await,
     }
 }
 
-async fn set_mode(call: &Call, path: &str, mode: Option<&String>) -> Result<(), ToolError> {
+async fn set_mode(call: &Call<'_>, path: &str, mode: Option<&String>) -> Result<(), ToolError> {
     match mode {
         Some(mode) => paths::change_mode(call, path, mode).await,
         None => Ok(()),
     }
 }
 
-/// The tool `apply_patch`. `input` and `diff` are accepted for `patch`.
-pub fn apply_patch(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "apply_patch",
-        "Apply a patch to files. Each context line and each removed line must be in the file as the patch has it; a hunk \
-         whose line numbers are off is placed where its lines are, when that is one place. When any part does not fit, \
-         nothing is changed and the error says what differs.",
-        |call: Call, ApplyPatch { patch, dry_run }| async move { run(&call, &patch, dry_run).await },
-    );
-    finish(tool, "files", Effect::Writes, &[("input", "patch"), ("diff", "patch")])
-}
-
-async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolError> {
-    let changes = patch::parse(patch)?;
+/// The tool `apply_patch`.
+#[tool(
+    description = "Apply a patch to files. Each context line and each removed line must be in the file as the patch has it; a \
+                   hunk whose line numbers are off is placed where its lines are, when that is one place. When any part does \
+                   not fit, nothing is changed and the error says what differs.",
+    category = "files",
+    sandboxed,
+    read_only = false,
+    parallel = false,
+    finish = within_time
+)]
+pub async fn apply_patch(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// A unified diff, or `*** Begin Patch` and what follows. `a/` and `b/` in front of a path are taken off.
+    #[tool(alias("input", "diff"))]
+    patch: String,
+    /// Only say whether it would fit.
+    #[tool(default)]
+    dry_run: bool,
+) -> Result<String, ToolError> {
+    let call = &Call::new(context, options);
+    let changes = patch::parse(&patch)?;
     let mut plan = PatchPlan { call, leaving: leaving(&changes), writes: Vec::new() };
     let mut told: Vec<String> = Vec::new();
     for change in changes {
@@ -96,7 +93,7 @@ async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolErro
 }
 
 /// Writes all files, then sets their modes; when anything fails, puts back what was there.
-async fn carry_out(call: &Call, mut writes: Vec<Write>) -> Result<(), ToolError> {
+async fn carry_out(call: &Call<'_>, mut writes: Vec<Write>) -> Result<(), ToolError> {
     writes.retain(|write| write.before != write.after);
     // First what goes: a folder may come where a file was.
     writes.sort_by_key(|write| write.after.is_some());
@@ -151,7 +148,7 @@ fn bounded(writes: &[Write], most: usize) -> Result<(), ToolError> {
 
 /// What a patch comes to, one change on top of the other.
 struct PatchPlan<'a> {
-    call: &'a Call,
+    call: &'a Call<'a>,
     leaving: HashSet<String>,
     writes: Vec<Write>,
 }
@@ -263,7 +260,7 @@ impl PatchPlan<'_> {
 }
 
 /// The file that is at a path now.
-async fn on_disk(call: &Call, path: &str) -> Result<Option<(File, Option<String>)>, ToolError> {
+async fn on_disk(call: &Call<'_>, path: &str) -> Result<Option<(File, Option<String>)>, ToolError> {
     let text = match read_file::read(call, path).await {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::FileNotFound => return Ok(None),

@@ -1,16 +1,16 @@
 //! `request_approval`, `validate_approval`, `consume_approval`: a person's word for something that is done
 //! later.
 //!
-//! A model asks with a text, and gets a token when a person agreed. Whoever then does the work checks the
-//! token, which leads back to the text, and uses it up. Tokens last as long as the run.
+//! A model asks with a text, and gets a token when a person agreed. The tool that then does the work checks
+//! the token, which leads back to the text, and uses it up. Tokens last as long as the run.
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{CallDescription, ToolContext, ToolDef, ToolError};
+use serde_json::{Value, json};
+use toolwright_core::{CallDescription, ToolContext, ToolDef, ToolError, tool};
 
-use crate::options::{Effect, Options, finish};
+use crate::options::Options;
 
 /// The most tokens that wait at a time, and the longest text each may stand for.
 const MOST_TOKENS: usize = 1000;
@@ -20,77 +20,67 @@ const LONGEST: usize = 64 << 10;
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Agreed(BTreeMap<String, String>);
 
-#[derive(Deserialize, JsonSchema)]
-struct ApprovalParams {
+/// Ask the user to approve what is going to be done. Gives a token to do it with.
+#[tool(category = "approval", read_only, finish = asks)]
+pub async fn request_approval(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// What approval is asked for, in full: this is what a person reads.
     prompt: String,
+) -> Result<String, ToolError> {
+    let token = agree(context, options.instance_name(), prompt)?;
+    Ok(json!({"approval_token": token}).to_string())
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct TokenParams {
-    /// The token that `request_approval` gave.
-    approval_token: String,
-}
-
-/// The tool `request_approval`. Every call needs a person's word.
-pub fn request_approval(options: &Options) -> ToolDef {
-    let instance = options.instance_name().to_owned();
-    let description = "Ask the user to approve what is going to be done. Gives a token to do it with.";
-    let tool = ToolDef::typed(
-        "request_approval",
-        description,
-        move |context: ToolContext, request: ApprovalParams| {
-            let given = agree(&context, &instance, request.prompt);
-            async move { given.map(|token| serde_json::json!({"approval_token": token}).to_string()) }
-        },
-    );
-    let tool = tool.with_call_description(|arguments| {
-        let prompt = arguments.get("prompt").and_then(serde_json::Value::as_str).unwrap_or_default();
+/// Every call needs a person's word.
+fn asks(tool: ToolDef, _: &Options) -> ToolDef {
+    tool.with_call_description(|arguments| {
+        let prompt = arguments.get("prompt").and_then(Value::as_str).unwrap_or_default();
         CallDescription {
             hint: Some(String::new()),
             action: Some(format!("get approval for following actions: {prompt}")),
             confirm: true,
             ..CallDescription::default()
         }
-    });
-    finish(tool, "approval", Effect::Reads, &[])
-}
-
-/// The tool `validate_approval`: what a token stands for.
-pub fn validate_approval(options: &Options) -> ToolDef {
-    let description = "Check a token of `request_approval`. Gives the text that was approved.";
-    token_tool(options, "validate_approval", description, |agreed, token| agreed.0.get(token).cloned())
-}
-
-/// The tool `consume_approval`: a token is used up.
-pub fn consume_approval(options: &Options) -> ToolDef {
-    let description = "Use up a token of `request_approval`: it is valid once.";
-    token_tool(options, "consume_approval", description, |agreed, token| {
-        agreed.0.remove(token).map(|_| "Approval token consumed".to_owned())
     })
 }
 
-fn token_tool(
-    options: &Options,
-    name: &str,
-    description: &str,
-    look: fn(&mut Agreed, &str) -> Option<String>,
-) -> ToolDef {
-    let instance = options.instance_name().to_owned();
-    let tool = ToolDef::typed(
-        name,
-        description,
-        move |context: ToolContext, TokenParams { approval_token }: TokenParams| {
-            let found = context.store_as::<Agreed>(&instance).update(|agreed| look(agreed, &approval_token));
-            let shown: String = approval_token.chars().take(80).collect();
-            async move { found.ok_or_else(|| ToolError::new(format!("unknown or used approval token `{shown}`"))) }
-        },
-    );
-    let tool = tool.with_call_description(|_| CallDescription {
+/// Check a token of `request_approval`. Gives the text that was approved.
+#[tool(category = "approval", read_only, finish = unseen)]
+pub async fn validate_approval(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The token that `request_approval` gave.
+    approval_token: String,
+) -> Result<String, ToolError> {
+    let agreed = context.store_as::<Agreed>(options.instance_name());
+    agreed.read(|agreed| agreed.0.get(&approval_token).cloned()).ok_or_else(|| no_token(&approval_token))
+}
+
+/// Use up a token of `request_approval`: it is valid once.
+#[tool(category = "approval", read_only, finish = unseen)]
+pub async fn consume_approval(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The token that `request_approval` gave.
+    approval_token: String,
+) -> Result<&'static str, ToolError> {
+    let agreed = context.store_as::<Agreed>(options.instance_name());
+    let used = agreed.update(|agreed| agreed.0.remove(&approval_token));
+    used.map(|_| "Approval token consumed").ok_or_else(|| no_token(&approval_token))
+}
+
+/// People are not shown that a token is looked at.
+fn unseen(tool: ToolDef, _: &Options) -> ToolDef {
+    tool.with_call_description(|_| CallDescription {
         hint: Some(String::new()),
         ..CallDescription::default()
-    });
-    finish(tool, "approval", Effect::Reads, &[])
+    })
+}
+
+fn no_token(token: &str) -> ToolError {
+    let shown: String = token.chars().take(80).collect();
+    ToolError::new(format!("unknown or used approval token `{shown}`"))
 }
 
 /// Keeps a text, and gives the token for it.
@@ -113,7 +103,6 @@ fn agree(context: &ToolContext, instance: &str, prompt: String) -> Result<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
     use toolwright_core::Tool as _;
 
     async fn call(context: &ToolContext, tool: &ToolDef, arguments: Value) -> Result<Value, String> {

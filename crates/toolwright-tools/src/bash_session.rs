@@ -14,11 +14,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolwright_core::{
-    ExecRequest, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, ToolDef, ToolError, ToolOutput,
+    ExecRequest, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, ToolContext, ToolDef, ToolError,
+    ToolOutput, tool,
 };
 use toolwright_util::lock;
 
-use crate::options::{Call, Options, define};
+use crate::options::{Call, Options, within_time};
 use crate::terminal;
 
 /// How long the terminal must be quiet before an answer is taken for whole.
@@ -35,15 +36,6 @@ const CTRL_C: &[u8] = b"\x03";
 const SIGINT: i32 = 2;
 /// How long typing may stand still when the shell does not read.
 const TYPING: Duration = Duration::from_secs(10);
-
-#[derive(Deserialize, JsonSchema)]
-struct BashSession {
-    /// `type` and `type_submit` (with Enter) type the input; `interrupt` is Ctrl-C; `read` waits; `restart`
-    /// starts over.
-    action: Action,
-    /// The text to type, for `type` and `type_submit`.
-    input: Option<String>,
-}
 
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[schemars(inline)]
@@ -73,26 +65,35 @@ impl Action {
 /// Inspect.
 pub fn bash_session(options: &Options) -> ToolDef {
     static MADE: AtomicU64 = AtomicU64::new(0);
-    let own = options
-        .instance
-        .clone()
-        .unwrap_or_else(|| format!("#{}", MADE.fetch_add(1, Ordering::Relaxed)).into());
-    let tool = define(
-        options,
-        "bash_session",
-        "Work in a bash shell that stays open: variables, the folder and running programs are kept from one call to the next, \
-         and programs can be answered. A call returns when the terminal is quiet; a program that is still running is watched \
-         with `read`.",
-        move |call: Call, arguments: BashSession| {
-            let own = own.clone();
-            async move { run(&call, &own, arguments).await }
-        },
-    );
-    tool.with_category("shell").with_parallel(false)
+    match options.instance {
+        Some(_) => session(options),
+        None => session(&options.clone().instance(format!("#{}", MADE.fetch_add(1, Ordering::Relaxed)))),
+    }
 }
 
-async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<ToolOutput, ToolError> {
-    let BashSession { action, input } = arguments;
+/// The tool, in the shell of its instance.
+#[tool(
+    name = "bash_session",
+    description = "Work in a bash shell that stays open: variables, the folder and running programs are kept from one call to \
+                   the next, and programs can be answered. A call returns when the terminal is quiet; a program that is still \
+                   running is watched with `read`.",
+    category = "shell",
+    sandboxed,
+    parallel = false,
+    finish = within_time
+)]
+async fn session(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    #[tool(
+        description = "`type` and `type_submit` (with Enter) type the input; `interrupt` is Ctrl-C; `read` waits; \
+                       `restart` starts over."
+    )]
+    action: Action,
+    /// The text to type, for `type` and `type_submit`.
+    input: Option<String>,
+) -> Result<ToolOutput, ToolError> {
+    let call = &Call::new(context, options);
     match (action, &input) {
         (Action::Type, None) => return Err(ToolError::invalid("`type` needs `input`")),
         (Action::Restart | Action::Read | Action::Interrupt, Some(_)) => {
@@ -100,7 +101,7 @@ async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<Tool
         }
         _ => {}
     }
-    let slot = call.context.store_as::<SessionSlot>(instance).read(|kept| kept.shell.clone());
+    let slot = context.store_as::<SessionSlot>(options.instance_name()).read(|kept| kept.shell.clone());
     let mut session = slot.lock().await;
     if action == Action::Restart {
         if let Some(old) = session.take() {
@@ -121,7 +122,7 @@ async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<Tool
             Action::Read | Action::Restart => {}
         }
     }
-    let (text, ended) = shell.output(call.options.wait()).await;
+    let (text, ended) = shell.output(options.wait()).await;
     let Some(code) = ended else { return Ok(ToolOutput::text(text)) };
     // The next call begins with a new shell.
     session.take();
@@ -161,7 +162,7 @@ struct Printed {
 }
 
 impl ShellSession {
-    async fn start(call: &Call) -> Result<ShellSession, ToolError> {
+    async fn start(call: &Call<'_>) -> Result<ShellSession, ToolError> {
         let sandbox = call.sandbox()?;
         // Nothing is echoed and nothing is coloured; what is typed is not told twice.
         let begin = r#"stty -echo -onlcr 2>/dev/null; printf %s "$1"; exec bash --noediting -i"#;

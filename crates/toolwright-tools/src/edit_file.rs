@@ -2,58 +2,52 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{RootedPath, Structured, ToolDef, ToolError, WorkspacePath};
+use toolwright_core::{Structured, ToolContext, ToolError, WorkspacePath, tool};
 
-use crate::marsys::place;
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::{patch, paths, read_file, text};
-
-#[derive(Deserialize, JsonSchema)]
-struct EditFile {
-    /// The file to change.
-    path: WorkspacePath,
-    /// The text to replace, character for character.
-    old_string: String,
-    /// The text to put in its place.
-    new_string: String,
-    /// Replace it wherever it is; otherwise it must be there once.
-    #[serde(default)]
-    replace_all: bool,
-    /// How often it must be there; nothing changes when it is not.
-    expected_count: Option<u64>,
-}
 
 #[derive(Debug, Serialize, JsonSchema, PartialEq, Eq)]
 struct Done {
     replacements: u64,
 }
 
-/// The tool `edit_file`. `file_path` is accepted for `path`, `old_str` and `search` for `old_string`,
-/// `new_str` and `replace` for `new_string`.
-pub fn edit_file(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "edit_file",
-        "Replace a piece of text in a file. The rest of the file stays as it is, byte for byte.",
-        |call: Call, arguments: EditFile| async move {
-            let text = read_file::read(&call, &arguments.path).await?;
-            let (text, replacements) = edit(&text, &arguments)?;
-            paths::write(&call, &arguments.path, text.as_bytes()).await?;
-            Ok::<_, ToolError>(toolwright_core::Structured(Done { replacements }))
-        },
-    );
-    let aliases = [
-        ("file_path", "path"),
-        ("old_str", "old_string"),
-        ("search", "old_string"),
-        ("new_str", "new_string"),
-        ("replace", "new_string"),
-    ];
-    finish(tool, "files", Effect::Writes, &aliases)
+/// Replace a piece of text in a file. The rest of the file stays as it is, byte for byte.
+#[tool(category = "files", sandboxed, read_only = false, parallel = false, finish = within_time)]
+pub async fn edit_file(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The file to change.
+    #[tool(alias = "file_path")]
+    path: WorkspacePath,
+    /// The text to replace, character for character.
+    #[tool(alias("old_str", "search"))]
+    old_string: String,
+    /// The text to put in its place.
+    #[tool(alias("new_str", "replace"))]
+    new_string: String,
+    /// Replace it wherever it is; otherwise it must be there once.
+    #[tool(default)]
+    replace_all: bool,
+    /// How often it must be there; nothing changes when it is not.
+    expected_count: Option<u64>,
+) -> Result<Structured<Done>, ToolError> {
+    let call = &Call::new(context, options);
+    let text = read_file::read(call, &path).await?;
+    let extent = if replace_all { Extent::All } else { Extent::First };
+    let (text, replacements) = edit(&path, &text, [&old_string, &new_string], extent, expected_count)?;
+    paths::write(call, &path, text.as_bytes()).await?;
+    Ok(Structured(Done { replacements }))
 }
 
-fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
-    let EditFile { path, old_string, new_string, replace_all, expected_count } = arguments;
+/// The file with the second text in place of the first, and how often that was there.
+fn edit(
+    path: &str,
+    file: &str,
+    [old_string, new_string]: [&str; 2],
+    extent: Extent,
+    expected_count: Option<u64>,
+) -> Result<(String, u64), ToolError> {
     if old_string.is_empty() {
         return Err(ToolError::new("`old_string` is empty; it is the text to replace"));
     }
@@ -64,14 +58,14 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
             .hint("it must be there character for character, white space included"));
     }
     if let Some(expected) = expected_count
-        && *expected != found
+        && expected != found
     {
         return Err(ToolError::new(format!(
             "`old_string` was expected {expected} times in {path}, and is there {found} times"
         ))
         .hint("nothing was changed; give `expected_count` the right number, or leave it out"));
     }
-    if found > 1 && !replace_all {
+    if found > 1 && extent != Extent::All {
         return Err(ToolError::new(format!("`old_string` is in {path} {found} times"))
             .hint("set `replace_all` to true, or add text around it until it is unique"));
     }
@@ -79,36 +73,10 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct EditWithChanges {
-    /// The file to change.
-    path: RootedPath,
-    /// A unified diff, or the text to look for and the text to put in its place.
-    changes: Changes,
-    /// What the changes are, when it is to be checked: their form shows it anyway.
-    edit_format: Option<Format>,
-    /// Only say whether it would fit.
-    #[serde(default)]
-    dry_run: bool,
-    /// Replace the text wherever it is; otherwise the first is replaced.
-    #[serde(default)]
-    replace_all: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Changes {
     Diff(String),
     Replace(Replace),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[serde(rename_all = "snake_case")]
-enum Format {
-    #[serde(alias = "diff")]
-    UnifiedDiff,
-    SearchReplace,
-    LineBased,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -142,27 +110,6 @@ pub(crate) struct Changed {
     warnings: Vec<String>,
 }
 
-/// `edit_file` as MARSYS has it, with the context of a diff checked.
-pub(crate) fn edit_file_changes(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "edit_file",
-        "Change a file by a unified diff, or by replacing a text. A diff must fit line by line.",
-        |call: Call, arguments: EditWithChanges| async move {
-            let EditWithChanges { path, changes, edit_format, dry_run, replace_all } = arguments;
-            let path = place(&path)?;
-            if edit_format == Some(Format::UnifiedDiff) && matches!(changes, Changes::Replace(_)) {
-                return Err(ToolError::invalid(
-                    "`edit_format` says unified_diff, and `changes` is not a text",
-                ));
-            }
-            let extent = if replace_all { Extent::All } else { Extent::First };
-            Ok::<_, ToolError>(Structured(change(&call, &path, changes, extent, dry_run).await?))
-        },
-    );
-    finish(tool, "files", Effect::Writes, &[("file_path", "path"), ("diff", "changes")])
-}
-
 /// How many occurrences of a text are replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -172,7 +119,7 @@ pub(crate) enum Extent {
 
 /// Makes the changes, or only says what they would be.
 pub(crate) async fn change(
-    call: &Call,
+    call: &Call<'_>,
     path: &str,
     changes: Changes,
     extent: Extent,
@@ -237,14 +184,8 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_changes() {
         let edit = |file: &str, old: &str, new: &str| {
-            let (old_string, new_string) = (old.to_owned(), new.to_owned());
-            let path = WorkspacePath::from("f");
-            super::edit(
-                file,
-                &EditFile { path, old_string, new_string, replace_all: true, expected_count: None },
-            )
-            .map(|(text, _)| text)
-            .unwrap_or_default()
+            let edited = super::edit("f", file, [old, new], Extent::All, None);
+            edited.map(|(text, _)| text).unwrap_or_default()
         };
         assert_eq!(edit("\ta\r\n\tb\r\nc", "b", "x\ny"), "\ta\r\n\tx\r\ny\r\nc");
         assert_eq!(edit("aa aa", "aa", "é"), "é é");

@@ -1,18 +1,12 @@
 //! `file_info`: what is known about a file without reading it.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use toolwright_core::time::Civil;
-use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath};
+use toolwright_core::{Structured, ToolContext, ToolError, WorkspacePath, tool};
 
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::paths::{self, About, FileKind};
-
-#[derive(Deserialize, JsonSchema)]
-struct FileInfo {
-    /// The file or folder.
-    path: WorkspacePath,
-}
 
 /// What is known. Everything but `exists` is left out when nothing is there.
 #[derive(Serialize, JsonSchema)]
@@ -42,19 +36,18 @@ struct Details {
     mime_type: Option<&'static str>,
 }
 
-/// The tool `file_info`. `file_path` is accepted for `path`.
-pub fn file_info(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "file_info",
-        "Say what a path leads to: type, size, permissions, owner and times (UTC).",
-        |call: Call, FileInfo { path }| async move {
-            let about = paths::find(&call, &path).await?.about;
-            let details = about.map(|about| details(&path, &about));
-            Ok::<_, ToolError>(Structured(FileFacts { exists: details.is_some(), details }))
-        },
-    );
-    finish(tool, "files", Effect::Reads, &[("file_path", "path"), ("filename", "path")])
+/// Say what a path leads to: type, size, permissions, owner and times (UTC).
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub async fn file_info(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The file or folder.
+    #[tool(alias("file_path", "filename"))]
+    path: WorkspacePath,
+) -> Result<Structured<FileFacts>, ToolError> {
+    let about = paths::find(&Call::new(context, options), &path).await?.about;
+    let details = about.map(|about| details(&path, &about));
+    Ok(Structured(FileFacts { exists: details.is_some(), details }))
 }
 
 fn details(path: &str, about: &About) -> Details {

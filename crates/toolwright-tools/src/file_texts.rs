@@ -31,7 +31,7 @@ impl LeftOut {
 /// Shows every file that holds text, in order; `files` has their sizes. Files that are too large or cannot be
 /// read are counted.
 pub(crate) async fn each(
-    call: &Call,
+    call: &Call<'_>,
     files: impl IntoIterator<Item = (String, u64)>,
     mut show: impl FnMut(&str, &str),
 ) -> Result<LeftOut, ToolError> {
@@ -55,7 +55,11 @@ pub(crate) async fn each(
 }
 
 /// Shows the files of a batch, and says how many could not be read.
-async fn read(call: &Call, batch: &[String], show: &mut impl FnMut(&str, &str)) -> Result<usize, ToolError> {
+async fn read(
+    call: &Call<'_>,
+    batch: &[String],
+    show: &mut impl FnMut(&str, &str),
+) -> Result<usize, ToolError> {
     if batch.is_empty() {
         return Ok(0);
     }
@@ -79,7 +83,7 @@ const READ_ALL: &str =
 
 /// The contents of several files, read by one command. A file that cannot be read lacks its mark: one whose
 /// name is not UTF-8 or too long for the system, or that belongs to somebody else.
-async fn contents(call: &Call, batch: &[String]) -> Result<Vec<String>, ToolError> {
+async fn contents(call: &Call<'_>, batch: &[String]) -> Result<Vec<String>, ToolError> {
     // Nobody can have put this into a file: it is made up now.
     let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());
     let command: Vec<&str> =

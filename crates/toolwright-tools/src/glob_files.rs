@@ -1,53 +1,34 @@
 //! `glob_files`: files by pattern, newest first.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath, glob_match};
+use toolwright_core::{Structured, ToolContext, ToolError, WorkspacePath, glob_match, tool};
 
-use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::options::{Call, Options, count, within_time};
 use crate::paths;
 use crate::walk::{Hidden, WalkEntry, walk};
 
-#[derive(Deserialize, JsonSchema)]
-struct GlobFiles {
+/// Find files by a pattern such as src/**/*.rs; the newest come first.
+#[tool(category = "search", sandboxed, read_only, finish = within_time)]
+pub async fn glob_files(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// The pattern: `*` and `?` stay within a name, `[ab]` is one of these, `**` is any number of folders.
     pattern: String,
     /// The folder to look in.
-    #[serde(default = "here")]
+    #[tool(default = ".", alias = "directory")]
     path: WorkspacePath,
     /// The most files to name.
-    #[serde(default = "hundred")]
+    #[tool(default = 100)]
     max_results: i64,
     /// Also files inside folders whose name starts with a dot. A wildcard never stands for a leading dot.
-    #[serde(default)]
+    #[tool(default)]
     include_hidden: bool,
-}
-
-fn here() -> WorkspacePath {
-    ".".into()
-}
-
-fn hundred() -> i64 {
-    100
-}
-
-/// The tool `glob_files`. `directory` is accepted for `path`.
-pub fn glob_files(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "glob_files",
-        "Find files by a pattern such as src/**/*.rs; the newest come first.",
-        |call: Call, GlobFiles { pattern, path, max_results, include_hidden }| async move {
-            let most = count("max_results", max_results)?;
-            let hidden = if include_hidden { Hidden::Shown } else { Hidden::Skipped };
-            let mut files = files(&call, &paths::join(&path, &pattern), hidden).await?;
-            files.sort_by(|a, b| b.modified.total_cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
-            Ok::<_, ToolError>(Structured(
-                files.into_iter().take(most).map(|file| file.path).collect::<Vec<_>>(),
-            ))
-        },
-    );
-    finish(tool, "search", Effect::Reads, &[("directory", "path")])
+) -> Result<Structured<Vec<String>>, ToolError> {
+    let most = count("max_results", max_results)?;
+    let hidden = if include_hidden { Hidden::Shown } else { Hidden::Skipped };
+    let call = &Call::new(context, options);
+    let mut files = files(call, &paths::join(&path, &pattern), hidden).await?;
+    files.sort_by(|a, b| b.modified.total_cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
+    Ok(Structured(files.into_iter().take(most).map(|file| file.path).collect()))
 }
 
 /// True when a pattern has wildcards.
@@ -56,7 +37,11 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 }
 
 /// The files that match, with their whole paths, sorted by path.
-pub(crate) async fn files(call: &Call, pattern: &str, hidden: Hidden) -> Result<Vec<WalkEntry>, ToolError> {
+pub(crate) async fn files(
+    call: &Call<'_>,
+    pattern: &str,
+    hidden: Hidden,
+) -> Result<Vec<WalkEntry>, ToolError> {
     paths::check(pattern)?;
     let (root, parts) = split(pattern);
     if paths::find(call, root).await?.about.is_none() {

@@ -4,41 +4,14 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput, WorkspacePath};
+use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput, WorkspacePath, tool};
 
 use crate::file_texts;
 use crate::glob_files::{files, is_pattern};
 use crate::matching_lines::{Hit, Wanted};
-use crate::options::{Call, Effect, Options, count, define, finish, object};
+use crate::options::{Call, Options, count, object, within_time};
 use crate::paths::{self, FileKind};
 use crate::walk::{Hidden, walk};
-
-#[derive(Deserialize, JsonSchema)]
-struct GrepFiles {
-    /// The regular expression to look for.
-    pattern: String,
-    /// Where to look: a pattern such as src/**/*.py, a file, or a folder with everything below it.
-    files_glob: String,
-    /// How many lines before a match to show.
-    #[serde(default)]
-    lines_before: i64,
-    /// How many lines after a match to show.
-    #[serde(default)]
-    lines_after: i64,
-    /// Capital and small letters are the same.
-    #[serde(default)]
-    case_insensitive: bool,
-    /// The most matches, or files, to give back; all of them are counted.
-    #[serde(default = "fifty")]
-    max_results: i64,
-    /// Give back the lines, only the names of the files, or only numbers.
-    #[serde(default)]
-    output_mode: OutputMode,
-}
-
-fn fifty() -> i64 {
-    50
-}
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -50,16 +23,49 @@ enum OutputMode {
     Count,
 }
 
-/// The tool `grep_files`. `glob` and `path` are accepted for `files_glob`.
-pub fn grep_files(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "grep_files",
-        "Find the lines of files that match a regular expression.",
-        |call: Call, arguments: GrepFiles| async move { search(&call, &arguments).await },
-    );
-    finish(tool, "search", Effect::Reads, &[("glob", "files_glob"), ("path", "files_glob")])
-        .with_output_schema(result())
+/// Find the lines of files that match a regular expression.
+#[tool(category = "search", sandboxed, read_only, finish = finish_grep_files)]
+pub async fn grep_files(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The regular expression to look for.
+    pattern: String,
+    /// Where to look: a pattern such as src/**/*.py, a file, or a folder with everything below it.
+    #[tool(alias("glob", "path"))]
+    files_glob: String,
+    /// How many lines before a match to show.
+    #[tool(default)]
+    lines_before: i64,
+    /// How many lines after a match to show.
+    #[tool(default)]
+    lines_after: i64,
+    /// Capital and small letters are the same.
+    #[tool(default)]
+    case_insensitive: bool,
+    /// The most matches, or files, to give back; all of them are counted.
+    #[tool(default = 50)]
+    max_results: i64,
+    /// Give back the lines, only the names of the files, or only numbers.
+    #[tool(default)]
+    output_mode: OutputMode,
+) -> Result<ToolOutput, ToolError> {
+    let call = &Call::new(context, options);
+    let before = count("lines_before", lines_before)?;
+    let after = count("lines_after", lines_after)?;
+    let most = count("max_results", max_results)?;
+    let pattern = regex(&pattern, case_insensitive)?;
+    let wanted = match output_mode {
+        OutputMode::Content => Wanted::new(most, before, after),
+        OutputMode::FilesOnly | OutputMode::Count => Wanted::new(0, 0, 0),
+    };
+    let mut hits = Hits::new(most, wanted, output_mode, [before, after]);
+    let chosen = choose(call, &files_glob).await?;
+    let left_out = file_texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
+    Ok(ToolOutput::json(hits.told(&left_out)))
+}
+
+fn finish_grep_files(tool: ToolDef, options: &Options) -> ToolDef {
+    within_time(tool, options).with_output_schema(result())
 }
 
 /// The schema of the result, which depends on the mode.
@@ -79,21 +85,6 @@ fn result() -> Value {
     )
 }
 
-async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolError> {
-    let before = count("lines_before", arguments.lines_before)?;
-    let after = count("lines_after", arguments.lines_after)?;
-    let most = count("max_results", arguments.max_results)?;
-    let pattern = regex(&arguments.pattern, arguments.case_insensitive)?;
-    let wanted = match arguments.output_mode {
-        OutputMode::Content => Wanted::new(most, before, after),
-        OutputMode::FilesOnly | OutputMode::Count => Wanted::new(0, 0, 0),
-    };
-    let mut hits = Hits::new(most, wanted, arguments);
-    let chosen = choose(call, &arguments.files_glob).await?;
-    let left_out = file_texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
-    Ok(ToolOutput::json(hits.told(&left_out)))
-}
-
 /// A regular expression of a model, with bounds on what it may cost.
 pub(crate) fn regex(pattern: &str, case_insensitive: bool) -> Result<Regex, ToolError> {
     RegexBuilder::new(pattern)
@@ -104,7 +95,7 @@ pub(crate) fn regex(pattern: &str, case_insensitive: bool) -> Result<Regex, Tool
 }
 
 /// The files to look through, with their sizes.
-async fn choose(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolError> {
+async fn choose(call: &Call<'_>, place: &str) -> Result<Vec<(String, u64)>, ToolError> {
     paths::check(place)?;
     if is_pattern(place) {
         let found = files(call, place, Hidden::Skipped).await?;
@@ -114,7 +105,11 @@ async fn choose(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolErro
 }
 
 /// A file, or all files below a folder; with their sizes.
-pub(crate) async fn below(call: &Call, place: &str, hidden: Hidden) -> Result<Vec<(String, u64)>, ToolError> {
+pub(crate) async fn below(
+    call: &Call<'_>,
+    place: &str,
+    hidden: Hidden,
+) -> Result<Vec<(String, u64)>, ToolError> {
     match paths::find(call, place).await?.about {
         Some(about) if about.kind == FileKind::File => Ok(vec![(place.to_owned(), about.size)]),
         Some(about) if about.kind == FileKind::Folder => {
@@ -127,8 +122,10 @@ pub(crate) async fn below(call: &Call, place: &str, hidden: Hidden) -> Result<Ve
 }
 
 /// What was found so far.
-struct Hits<'a> {
-    arguments: &'a GrepFiles,
+struct Hits {
+    output_mode: OutputMode,
+    with_before: bool,
+    with_after: bool,
     most: usize,
     wanted: Wanted,
     total: usize,
@@ -138,10 +135,13 @@ struct Hits<'a> {
     files_with_matches: usize,
 }
 
-impl<'a> Hits<'a> {
-    fn new(most: usize, wanted: Wanted, arguments: &'a GrepFiles) -> Self {
+impl Hits {
+    fn new(most: usize, wanted: Wanted, output_mode: OutputMode, lines: [usize; 2]) -> Self {
+        let [before, after] = lines;
         Hits {
-            arguments,
+            output_mode,
+            with_before: before > 0,
+            with_after: after > 0,
             most,
             wanted,
             total: 0,
@@ -154,14 +154,13 @@ impl<'a> Hits<'a> {
 
     fn look(&mut self, pattern: &Regex, path: &str, text: &str) {
         self.searched += 1;
-        let GrepFiles { lines_before, lines_after, .. } = self.arguments;
         let found = self.wanted.find(pattern, path, text, |Hit { number, line, before, after }| {
             let mut hit = json!({"file": path, "line_number": number, "content": line});
             if let Some(map) = hit.as_object_mut() {
-                if *lines_before > 0 {
+                if self.with_before {
                     map.insert("context_before".to_owned(), Value::from(before));
                 }
-                if *lines_after > 0 {
+                if self.with_after {
                     map.insert("context_after".to_owned(), Value::from(after));
                 }
             }
@@ -179,7 +178,7 @@ impl<'a> Hits<'a> {
     fn told(self, left_out: &file_texts::LeftOut) -> Value {
         let mut told = json!({"total_matches": self.total, "files_searched": self.searched});
         if let Some(map) = told.as_object_mut() {
-            let (key, value) = match self.arguments.output_mode {
+            let (key, value) = match self.output_mode {
                 OutputMode::Content => ("matches", Value::Array(self.matches)),
                 OutputMode::FilesOnly => ("files", json!(self.files)),
                 OutputMode::Count => ("files_with_matches", json!(self.files_with_matches)),
@@ -194,30 +193,6 @@ impl<'a> Hits<'a> {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Grep {
-    /// What to look for, as a basic regular expression.
-    pattern: String,
-    /// The file or folder to look in.
-    #[serde(default = "here")]
-    path: WorkspacePath,
-    /// Only files whose name matches, for example *.py.
-    glob: Option<String>,
-    /// Take the pattern as plain text.
-    #[serde(default)]
-    fixed_strings: bool,
-    /// Take the pattern as an extended regular expression.
-    #[serde(default)]
-    extended_regexp: bool,
-    /// Give back the lines, only the names of the files, or how many lines match in each.
-    #[serde(default)]
-    output_mode: GrepMode,
-}
-
-fn here() -> WorkspacePath {
-    ".".into()
-}
-
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "snake_case")]
@@ -228,41 +203,52 @@ enum GrepMode {
     Count,
 }
 
-/// The tool `grep`: the program of that name, with results as it prints them.
-pub fn grep(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "grep",
-        "Find lines in the files of a folder, however deep. Each result is file:line:text.",
-        |call: Call, arguments: Grep| async move { run_grep(&call, &arguments).await },
-    );
-    finish(tool, "search", Effect::Reads, &[])
-}
-
-async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
-    paths::check(&arguments.path)?;
-    let include = arguments.glob.as_ref().map(|glob| format!("--include={glob}"));
-    if [Some(&arguments.pattern), include.as_ref()].into_iter().flatten().any(|text| text.contains('\0')) {
+/// Find lines in the files of a folder, however deep. Each result is file:line:text.
+#[tool(category = "search", sandboxed, read_only, finish = within_time)]
+pub async fn grep(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// What to look for, as a basic regular expression.
+    pattern: String,
+    /// The file or folder to look in.
+    #[tool(default = ".")]
+    path: WorkspacePath,
+    /// Only files whose name matches, for example *.py.
+    glob: Option<String>,
+    /// Take the pattern as plain text.
+    #[tool(default)]
+    fixed_strings: bool,
+    /// Take the pattern as an extended regular expression.
+    #[tool(default)]
+    extended_regexp: bool,
+    /// Give back the lines, only the names of the files, or how many lines match in each.
+    #[tool(default)]
+    output_mode: GrepMode,
+) -> Result<String, ToolError> {
+    let call = &Call::new(context, options);
+    paths::check(&path)?;
+    let include = glob.as_ref().map(|glob| format!("--include={glob}"));
+    if [Some(&pattern), include.as_ref()].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(ToolError::invalid("a pattern contains a NUL byte"));
     }
     // A pipe or a device may have no end.
     let mut command = vec!["grep", "-r", "-D", "skip"];
-    command.push(match arguments.output_mode {
+    command.push(match output_mode {
         GrepMode::Content => "-n",
         GrepMode::FilesWithMatches => "-l",
         GrepMode::Count => "-c",
     });
-    command.extend(arguments.fixed_strings.then_some("-F"));
-    command.extend(arguments.extended_regexp.then_some("-E"));
+    command.extend(fixed_strings.then_some("-F"));
+    command.extend(extended_regexp.then_some("-E"));
     command.extend(include.as_deref());
-    command.extend(["-e", &arguments.pattern, "--", &arguments.path]);
+    command.extend(["-e", &pattern, "--", &path]);
     let result = call.helper(&command).await?;
     match result.code {
         0 => {}
         1 => {
-            let about = paths::find(call, &arguments.path).await?.about;
+            let about = paths::find(call, &path).await?.about;
             if about.is_some_and(|about| about.kind == FileKind::Other) {
-                let message = format!("{} is not a regular file", arguments.path);
+                let message = format!("{} is not a regular file", path);
                 return Err(ToolError::of(ErrorKind::Permission, message));
             }
             return Ok("no matches".to_owned());
@@ -271,8 +257,8 @@ async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
         _ if !result.stdout.is_empty() => {}
         _ => return Err(ToolError::new(result.stderr.trim())),
     }
-    let counting = matches!(arguments.output_mode, GrepMode::Count);
-    let held = paths::held_login(call, &arguments.path, &result.stdout).await?;
+    let counting = matches!(output_mode, GrepMode::Count);
+    let held = paths::held_login(call, &path, &result.stdout).await?;
     let is_held = |line: &str| {
         let rest = held.as_ref().and_then(|held| line.strip_prefix(held.as_str()));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

@@ -1,13 +1,12 @@
 //! `memory`: notes in virtual files that last as long as the run. No sandbox is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, tool};
 
-use crate::options::{Effect, Options, finish};
+use crate::options::Options;
 use crate::text;
 
 /// The folder that everything is in.
@@ -17,30 +16,6 @@ const MOST_BYTES: usize = 4 << 20;
 const MOST_FILES: usize = 1000;
 /// The longest path.
 const LONGEST: usize = 4096;
-
-#[derive(Deserialize, JsonSchema)]
-struct MemoryArgs {
-    /// What to do.
-    command: MemoryCommand,
-    /// The file or folder, below /memories.
-    path: Option<String>,
-    /// For `create`: the text of the file.
-    file_text: Option<String>,
-    /// For `str_replace`: the text to replace. It must be in the file exactly once.
-    old_str: Option<String>,
-    /// For `str_replace`: the text to put in; left out, the old text is only taken away.
-    new_str: Option<String>,
-    /// For `insert`: the line after which to insert; 0 is the top.
-    insert_line: Option<i64>,
-    /// For `insert`: the lines to insert.
-    insert_text: Option<String>,
-    /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
-    view_range: Option<Vec<i64>>,
-    /// For `rename`: the path it has.
-    old_path: Option<String>,
-    /// For `rename`: the path it gets.
-    new_path: Option<String>,
-}
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[schemars(inline)]
@@ -52,6 +27,23 @@ enum MemoryCommand {
     Insert,
     Delete,
     Rename,
+}
+
+impl MemoryCommand {
+    fn word(self) -> &'static str {
+        match self {
+            MemoryCommand::View => "view",
+            MemoryCommand::Create => "create",
+            MemoryCommand::StrReplace => "str_replace",
+            MemoryCommand::Insert => "insert",
+            MemoryCommand::Delete => "delete",
+            MemoryCommand::Rename => "rename",
+        }
+    }
+
+    fn needs(self, parameter: &str) -> ToolError {
+        ToolError::new(format!("`{}` needs `{parameter}`", self.word()))
+    }
 }
 
 /// The tool `memory`, empty at first. For more see [`Memory`].
@@ -117,33 +109,89 @@ impl Memory {
 
     /// The tool.
     pub fn tool(self, options: &Options) -> ToolDef {
-        let Memory { files, read_only } = self;
-        let (files, options) = (Arc::new(files), options.clone());
-        let description = "Keep notes in files below /memories that last through the whole task. Look at what is there before \
-             starting, and write down what will be needed later.";
-        let tool =
-            ToolDef::typed("memory", description, move |context: ToolContext, arguments: MemoryArgs| {
-                let (files, options) = (files.clone(), options.clone());
-                async move {
-                    if read_only && !matches!(arguments.command, MemoryCommand::View) {
-                        return Err(ToolError::of(
-                            ErrorKind::Permission,
-                            "these memories can only be viewed",
-                        ));
-                    }
-                    context.store_as::<Files>(options.instance_name()).update(|state| {
-                        state.begin(&files)?;
-                        state.run(arguments)
-                    })
-                }
-            });
-        let tool = if read_only { tool.edit(|spec, _| only_view(&mut spec.parameters)) } else { tool };
-        // Nothing outside the state of the run changes, so nobody need be asked.
-        finish(tool, "memory", Effect::Reads, &[]).with_step(|mut prepared| {
-            canonicalise(&mut prepared.arguments);
-            Ok(prepared)
-        })
+        notes(&self, options)
     }
+}
+
+/// The tool `memory`.
+#[tool(
+    name = "memory",
+    description = "Keep notes in files below /memories that last through the whole task. Look at what is there before \
+                   starting, and write down what will be needed later.",
+    category = "memory",
+    read_only,
+    finish = begin_with
+)]
+async fn notes(
+    context: &ToolContext,
+    #[tool(setup)] memory: &Memory,
+    #[tool(setup)] options: &Options,
+    /// What to do.
+    command: MemoryCommand,
+    /// The file or folder, below /memories.
+    path: Option<String>,
+    /// For `create`: the text of the file.
+    file_text: Option<String>,
+    /// For `str_replace`: the text to replace. It must be in the file exactly once.
+    old_str: Option<String>,
+    /// For `str_replace`: the text to put in; left out, the old text is only taken away.
+    new_str: Option<String>,
+    /// For `insert`: the line after which to insert; 0 is the top.
+    insert_line: Option<i64>,
+    /// For `insert`: the lines to insert.
+    insert_text: Option<String>,
+    /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
+    view_range: Option<Vec<i64>>,
+    /// For `rename`: the path it has.
+    old_path: Option<String>,
+    /// For `rename`: the path it gets.
+    new_path: Option<String>,
+) -> Result<String, ToolError> {
+    if memory.read_only && !matches!(command, MemoryCommand::View) {
+        return Err(ToolError::of(ErrorKind::Permission, "these memories can only be viewed"));
+    }
+    let named = |name: &str, path: Option<String>| resolve(&path.ok_or_else(|| command.needs(name))?);
+    context.store_as::<Files>(options.instance_name()).update(|files| {
+        files.begin(&memory.files)?;
+        match command {
+            MemoryCommand::View => files.view(&named("path", path)?, view_range.as_deref()),
+            MemoryCommand::Create => {
+                let text = file_text.ok_or_else(|| command.needs("file_text"))?;
+                files.put(named("path", path)?, text).map(|path| format!("created {path}"))
+            }
+            MemoryCommand::StrReplace => {
+                let path = named("path", path)?;
+                let old = old_str.ok_or_else(|| command.needs("old_str"))?;
+                let edited = text::replace_once(
+                    &path,
+                    files.file(&path)?,
+                    &old,
+                    new_str.as_deref().unwrap_or_default(),
+                )?;
+                files.changed(path, edited)
+            }
+            MemoryCommand::Insert => {
+                let path = named("path", path)?;
+                let line = insert_line.ok_or_else(|| command.needs("insert_line"))?;
+                let new = insert_text.or(new_str).ok_or_else(|| command.needs("insert_text"))?;
+                let edited = text::insert(files.file(&path)?, line, &new)?;
+                files.changed(path, edited)
+            }
+            MemoryCommand::Delete => files.delete(&named("path", path)?),
+            MemoryCommand::Rename => {
+                let from = named("old_path", old_path)?;
+                files.rename(&from, &named("new_path", new_path)?)
+            }
+        }
+    })
+}
+
+fn begin_with(tool: ToolDef, memory: &Memory, _: &Options) -> ToolDef {
+    let tool = if memory.read_only { tool.edit(|spec, _| only_view(&mut spec.parameters)) } else { tool };
+    tool.with_step(|mut prepared| {
+        canonicalise(&mut prepared.arguments);
+        Ok(prepared)
+    })
 }
 
 /// Puts the paths that are acted on into their one form. One that leads out is left, and the command refuses
@@ -196,51 +244,13 @@ impl Files {
         Ok(())
     }
 
-    fn run(&mut self, arguments: MemoryArgs) -> Result<String, ToolError> {
-        let path = |command: &str| {
-            let path = arguments.path.as_deref();
-            resolve(path.ok_or_else(|| ToolError::new(format!("`{command}` needs `path`")))?)
-        };
-        match arguments.command {
-            MemoryCommand::View => self.view(&path("view")?, arguments.view_range.as_deref()),
-            MemoryCommand::Create => {
-                let text = arguments.file_text.clone();
-                let text = text.ok_or_else(|| ToolError::new("`create` needs `file_text`"))?;
-                self.put(path("create")?, text).map(|path| format!("created {path}"))
-            }
-            MemoryCommand::StrReplace => {
-                let path = path("str_replace")?;
-                let old = arguments.old_str.as_deref();
-                let old = old.ok_or_else(|| ToolError::new("`str_replace` needs `old_str`"))?;
-                let new = arguments.new_str.as_deref().unwrap_or_default();
-                let edited = text::replace_once(&path, self.file(&path)?, old, new)?;
-                self.changed(path, edited)
-            }
-            MemoryCommand::Insert => {
-                let path = path("insert")?;
-                let line =
-                    arguments.insert_line.ok_or_else(|| ToolError::new("`insert` needs `insert_line`"))?;
-                let new = arguments.insert_text.as_deref().or(arguments.new_str.as_deref());
-                let new = new.ok_or_else(|| ToolError::new("`insert` needs `insert_text`"))?;
-                let edited = text::insert(self.file(&path)?, line, new)?;
-                self.changed(path, edited)
-            }
-            MemoryCommand::Delete => {
-                let path = path("delete")?;
-                if !self.is_there(&path) {
-                    return Err(missing(&path));
-                }
-                self.files.retain(|file, _| !is_at_or_below(file, &path));
-                self.folders.retain(|folder| !is_at_or_below(folder, &path));
-                Ok(format!("deleted {path}"))
-            }
-            MemoryCommand::Rename => {
-                let needs = |name: &str| ToolError::new(format!("`rename` needs `{name}`"));
-                let from = resolve(arguments.old_path.as_deref().ok_or_else(|| needs("old_path"))?)?;
-                let to = resolve(arguments.new_path.as_deref().ok_or_else(|| needs("new_path"))?)?;
-                self.rename(&from, &to)
-            }
+    fn delete(&mut self, path: &str) -> Result<String, ToolError> {
+        if !self.is_there(path) {
+            return Err(missing(path));
         }
+        self.files.retain(|file, _| !is_at_or_below(file, path));
+        self.folders.retain(|folder| !is_at_or_below(folder, path));
+        Ok(format!("deleted {path}"))
     }
 
     fn file(&self, path: &str) -> Result<&str, ToolError> {

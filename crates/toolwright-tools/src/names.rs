@@ -4,15 +4,12 @@ use serde_json::Value;
 use toolwright_core::{ToolDef, ToolError, Toolset, ToolsetError};
 use toolwright_net::Proxies;
 
+use crate::compat::{self, Make};
 use crate::options::Options;
 use crate::{
-    apply_patch, approval_tokens, bash_session, call_descriptions, edit_file, fetch, file_info, glob_files,
-    grep_files, list_files, marsys, memory, people, plan, plan_items, read_file, shell, show_file,
-    text_editor, think, write_file,
+    apply_patch, approval_tokens, bash_session, data, edit_file, fetch, file_info, glob_files, grep_files,
+    list_files, memory, people, plan, read_file, shell, show_file, text_editor, thought, write_file,
 };
-
-/// Makes a tool.
-pub(crate) type Make = fn(&Options) -> ToolDef;
 
 /// The standard tools, in the order they are listed.
 const STANDARD: [(&str, Make); 20] = [
@@ -35,61 +32,26 @@ const STANDARD: [(&str, Make); 20] = [
     ("memory", memory::memory),
     ("update_plan", plan::update_plan),
     ("todo_write", plan::todo_write),
-    ("think", |_| think::think()),
+    ("think", |_| thought::think()),
 ];
 
-/// The same jobs as other systems know them: the reference, and the tool with that system's parameters and
-/// results.
-const ELSEWHERE: [(&str, Make); 56] = [
-    ("llm_workers.tools.fs.read_file", read_file::read_file),
-    ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
-    ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
-    ("llm_workers.tools.fs.glob_files", glob_files::glob_files),
-    ("llm_workers.tools.fs.grep_files", grep_files::grep_files),
-    ("llm_workers.tools.fs.file_info", file_info::file_info),
-    ("llm_workers.tools.fs.list_files", list_files::list_files_and_dirs),
-    ("llm_workers.tools.unsafe.bash", shell::bash_script),
-    ("llm_workers.tools.unsafe.run_process", shell::run_process),
-    ("llm_workers.tools.unsafe.run_python_script", shell::run_python_script),
-    ("llm_workers.tools.unsafe.show_file", show_file::show_file),
+/// Tools that are not among the standard ones, as they need the web or a person or nothing of the run, and
+/// other names of standard tools.
+const MORE: [(&str, Make); 21] = [
+    ("parse_csv", data::parse_csv),
+    ("analyze_data", data::analyze_data),
+    ("transform_json", data::transform_json),
     ("show_file", show_file::show_file),
-    ("llm_workers.tools.fetch.fetch_content", fetch::fetch_content),
-    ("llm_workers.tools.fetch.fetch_page_text", fetch::fetch_page_text),
-    ("llm_workers.tools.fetch.fetch_page_markdown", fetch::fetch_page_markdown),
-    ("llm_workers.tools.fetch.fetch_page_links", fetch::fetch_page_links),
     ("fetch_content", fetch::fetch_content),
     ("fetch_page_text", fetch::fetch_page_text),
     ("fetch_page_markdown", fetch::fetch_page_markdown),
     ("fetch_page_links", fetch::fetch_page_links),
-    ("llm_workers.tools.misc.user_input", people::user_input),
     ("user_input", people::user_input),
-    ("llm_workers.tools.misc.request_approval", approval_tokens::request_approval),
-    ("llm_workers.tools.misc.validate_approval", approval_tokens::validate_approval),
-    ("llm_workers.tools.misc.consume_approval", approval_tokens::consume_approval),
     ("request_approval", approval_tokens::request_approval),
     ("validate_approval", approval_tokens::validate_approval),
     ("consume_approval", approval_tokens::consume_approval),
-    ("inspect_ai.tool.bash", shell::bash),
-    ("inspect_ai.tool.bash_session", bash_session::bash_session),
-    ("inspect_ai.tool.python", shell::python),
-    ("inspect_ai.tool.text_editor", text_editor::text_editor),
-    ("inspect_ai.tool.think", |_| think::think()),
-    ("inspect_ai.tool.memory", memory::memory),
-    ("inspect_ai.tool.update_plan", plan::update_plan),
-    ("inspect_ai.tool.todo_write", plan::todo_write),
-    ("inspect_ai.tool.list_files", list_files::list_files),
-    ("inspect_ai.tool.grep", grep_files::grep),
-    ("inspect_ai.tool.read_file", read_file::read_file_numbered),
-    ("inspect_ai.tool.ask_user", people::ask_user),
-    ("inspect_ai.tool.notify_user", people::notify_user),
     ("ask_user", people::ask_user),
     ("notify_user", people::notify_user),
-    ("plan_create", plan_items::plan_create),
-    ("plan_read", plan_items::plan_read),
-    ("plan_update", plan_items::plan_update),
-    ("plan_add_item", plan_items::plan_add_item),
-    ("plan_remove_item", plan_items::plan_remove_item),
-    ("plan_clear", plan_items::plan_clear),
     ("str_replace_based_edit_tool", |options| {
         text_editor::text_editor(options).with_name("str_replace_based_edit_tool")
     }),
@@ -133,11 +95,7 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
     let class = class_name(reference);
     let reference = class.as_deref().unwrap_or(reference);
     let (_, make) = all().find(|(name, _)| *name == reference)?;
-    let mut tool = make(options);
-    if marsys::TOOLS.iter().any(|(name, _)| *name == reference) {
-        tool = marsys::as_there(tool);
-    }
-    Some(call_descriptions::described_as_there(reference, tool))
+    Some(compat::as_there(reference, make(options)))
 }
 
 /// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think`
@@ -167,7 +125,7 @@ pub fn configured_through(
     let usual = resolve(reference)?;
     let mut config = config.clone();
     let tool = if *usual.spec().name == *"think" {
-        think::from_config(&mut config).and_then(|tool| Options::from_config(&config).map(|_| tool))
+        thought::from_config(&mut config).and_then(|tool| Options::from_config(&config).map(|_| tool))
     } else if *usual.spec().name == *"memory" {
         memory::Memory::from_config(&mut config)
             .and_then(|memory| Ok(memory.tool(&Options::from_config(&config)?)))
@@ -186,10 +144,7 @@ pub fn configured_through(
 /// # Ok::<(), toolwright_core::ToolsetError>(())
 /// ```
 pub fn toolkit(reference: &str) -> Option<Result<Toolset, ToolsetError>> {
-    let module =
-        reference.strip_suffix("FilesystemToolkit").filter(|module| *module == "llm_workers.tools.fs.")?;
-    let names = ELSEWHERE.iter().map(|(name, _)| *name).filter(|name| name.starts_with(module));
-    Some(names.filter_map(resolve).try_fold(Toolset::new(), Toolset::with))
+    Some(compat::toolkit(reference)?.filter_map(resolve).try_fold(Toolset::new(), Toolset::with))
 }
 
 /// Every name that [`resolve`] knows: the tools' own first.
@@ -213,7 +168,7 @@ fn class_name(reference: &str) -> Option<String> {
 }
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Make)> {
-    STANDARD.iter().chain(&ELSEWHERE).chain(&marsys::TOOLS)
+    STANDARD.iter().chain(&MORE).chain(compat::all())
 }
 
 #[cfg(test)]

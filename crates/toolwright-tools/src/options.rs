@@ -3,14 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolContext, ToolDef, ToolError,
+    CallView, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolContext, ToolDef, ToolError,
 };
-
 use toolwright_net::{Proxies, Reach};
 
 use crate::live_output::LiveOutput;
@@ -184,12 +181,17 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Opt
 }
 
 /// One call of a standard tool: the context, and how the tool was set up.
-pub(crate) struct Call {
-    pub(crate) context: ToolContext,
-    pub(crate) options: Arc<Options>,
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) context: &'a ToolContext,
+    pub(crate) options: &'a Options,
 }
 
-impl Call {
+impl<'a> Call<'a> {
+    pub(crate) fn new(context: &'a ToolContext, options: &'a Options) -> Self {
+        Call { context, options }
+    }
+
     pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
         match &self.options.sandbox {
             Some(name) => self.context.sandbox_named(name),
@@ -228,7 +230,7 @@ impl Call {
     /// Runs a command to its end, telling its output as it comes.
     pub(crate) async fn run(&self, mut request: ExecRequest) -> Result<ExecResult, ToolError> {
         request.timeout = [request.timeout, self.left()].into_iter().flatten().min();
-        let live = LiveOutput::new(&self.context);
+        let live = LiveOutput::new(self.context);
         let sandbox = self.sandbox()?;
         let result = self.while_wanted(sandbox.exec_live(request, &live)).await;
         live.finish();
@@ -272,44 +274,9 @@ impl Call {
     }
 }
 
-/// A standard tool. It works in a sandbox, so it says so.
-pub(crate) fn define<A, F, Fut, R>(options: &Options, name: &str, description: &str, code: F) -> ToolDef
-where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(Call, A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
-    R: IntoToolOutput,
-{
-    let (options, timeout) = (Arc::new(options.clone()), options.timeout);
-    ToolDef::typed(name, description, move |context: ToolContext, arguments: A| {
-        code(Call { context, options: options.clone() }, arguments)
-    })
-    .with_sandboxed(true)
-    .edit(move |_, policy| policy.timeout = timeout)
-}
-
-/// What a tool does to the world, in one word.
-#[derive(Clone, Copy)]
-pub(crate) enum Effect {
-    /// Nothing changes.
-    Reads,
-    /// Files change, so calls do not run beside each other.
-    Writes,
-}
-
-/// Annotations, category and aliases in one go. That each alias leads to a parameter is a test.
-pub(crate) fn finish(tool: ToolDef, category: &str, effect: Effect, aliases: &[(&str, &str)]) -> ToolDef {
-    tool.with_category(category).edit(|spec, policy| {
-        match effect {
-            Effect::Reads => spec.annotations.read_only = Some(true),
-            Effect::Writes => {
-                spec.annotations.read_only = Some(false);
-                policy.parallel = Some(false);
-            }
-        }
-        let names = aliases.iter().map(|(alias, parameter)| ((*alias).into(), (*parameter).into()));
-        policy.aliases.extend(names);
-    })
+/// A tool that is set up as the options say.
+pub(crate) fn within_time(tool: ToolDef, options: &Options) -> ToolDef {
+    tool.edit(|_, policy| policy.timeout = options.timeout)
 }
 
 /// The schema of a result that is an object: what is always there, and what may be.
@@ -320,18 +287,13 @@ pub(crate) fn object(always: Value, sometimes: Value) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// Shows an approver the code in one argument.
-pub(crate) fn show_code(
-    language: &'static str,
-    parameter: &'static str,
-) -> impl Fn(&Value) -> Result<CallView, ToolError> + Send + Sync {
-    move |arguments| {
-        let code = arguments.get(parameter).and_then(Value::as_str).unwrap_or_default().trim();
-        // The fence is longer than any in the code, so the code cannot end it.
-        let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let fence = "`".repeat(longest.max(2) + 1);
-        Ok(CallView::markdown(language, format!("{fence}{language}\n{code}\n{fence}\n")))
-    }
+/// What an approver is shown of the code in one argument.
+pub(crate) fn code_view(language: &'static str, parameter: &str, arguments: &Value) -> CallView {
+    let code = arguments.get(parameter).and_then(Value::as_str).unwrap_or_default().trim();
+    // The fence is longer than any in the code, so the code cannot end it.
+    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    CallView::markdown(language, format!("{fence}{language}\n{code}\n{fence}\n"))
 }
 
 /// The least or most a count may be, as an error for the model.

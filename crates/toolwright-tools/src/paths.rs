@@ -81,7 +81,11 @@ pub(crate) fn holds_a_place(path: &str, size: u64) -> bool {
 
 /// Where in a folder a sandbox put the one file that is not empty in the place of a protected one: programs
 /// that look into files find it, and a model should not. Nothing when no such name is in what was `found`.
-pub(crate) async fn held_login(call: &Call, folder: &str, found: &str) -> Result<Option<String>, ToolError> {
+pub(crate) async fn held_login(
+    call: &Call<'_>,
+    folder: &str,
+    found: &str,
+) -> Result<Option<String>, ToolError> {
     if !found.contains(PLACEHOLDER_LOGIN.0) {
         return Ok(None);
     }
@@ -114,7 +118,7 @@ readlink -f -- "$1"
 "#;
 
 /// Looks a path up. A path that leads nowhere is an answer; one that may not be looked at is an error.
-pub(crate) async fn find(call: &Call, path: &str) -> Result<FoundPath, ToolError> {
+pub(crate) async fn find(call: &Call<'_>, path: &str) -> Result<FoundPath, ToolError> {
     check(path)?;
     let result = call.helper(&["sh", "-c", LOOK, "sh", path]).await?;
     let mut parts = result.stdout.splitn(4, '\n');
@@ -156,7 +160,7 @@ fn read_about(line: &str, rights: &str, is_link: bool) -> Option<About> {
 }
 
 /// Reads a file, byte for byte.
-pub(crate) async fn read(call: &Call, path: &str) -> Result<Vec<u8>, ToolError> {
+pub(crate) async fn read(call: &Call<'_>, path: &str) -> Result<Vec<u8>, ToolError> {
     match call.sandbox()?.read_file(check(path)?).await {
         Err(error) => Err(similar_paths::with_hint(call, path, expected(error, path, "read")).await),
         read => read,
@@ -164,7 +168,7 @@ pub(crate) async fn read(call: &Call, path: &str) -> Result<Vec<u8>, ToolError> 
 }
 
 /// Reads a text file, byte for byte.
-pub(crate) async fn read_text(call: &Call, path: &str) -> Result<String, ToolError> {
+pub(crate) async fn read_text(call: &Call<'_>, path: &str) -> Result<String, ToolError> {
     match call.sandbox()?.read_text(check(path)?).await {
         Err(error) => Err(similar_paths::with_hint(call, path, expected(error, path, "read")).await),
         read => read,
@@ -172,7 +176,7 @@ pub(crate) async fn read_text(call: &Call, path: &str) -> Result<String, ToolErr
 }
 
 /// Replaces a file as a whole, making its folder.
-pub(crate) async fn write(call: &Call, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+pub(crate) async fn write(call: &Call<'_>, path: &str, contents: &[u8]) -> Result<(), ToolError> {
     let outcome = call.sandbox()?.write_file(check(path)?, contents).await;
     outcome.map_err(|error| expected(error, path, "written"))
 }
@@ -188,7 +192,7 @@ fn expected(error: ToolError, path: &str, what: &str) -> ToolError {
 }
 
 /// The folder at `path`, or the error that says what is there instead.
-pub(crate) async fn folder(call: &Call, path: &str) -> Result<(), ToolError> {
+pub(crate) async fn folder(call: &Call<'_>, path: &str) -> Result<(), ToolError> {
     match find(call, path).await?.about.map(|about| about.kind) {
         Some(FileKind::Folder) => Ok(()),
         Some(_) => Err(ToolError::new(format!("{path} is not a folder"))),
@@ -197,22 +201,22 @@ pub(crate) async fn folder(call: &Call, path: &str) -> Result<(), ToolError> {
 }
 
 /// The error for a path that leads nowhere, and where it may have been meant to lead.
-pub(crate) async fn missing(call: &Call, path: &str) -> ToolError {
+pub(crate) async fn missing(call: &Call<'_>, path: &str) -> ToolError {
     let error = ToolError::of(ErrorKind::FileNotFound, format!("there is no file or folder {path}"));
     similar_paths::with_hint(call, path, error).await
 }
 
 /// Removes a file.
-pub(crate) async fn remove(call: &Call, path: &str) -> Result<(), ToolError> {
+pub(crate) async fn remove(call: &Call<'_>, path: &str) -> Result<(), ToolError> {
     done(call, &["rm", "--", path], path, "could not be removed").await
 }
 
 /// Changes the mode of a file with `chmod`.
-pub(crate) async fn change_mode(call: &Call, path: &str, mode: &str) -> Result<(), ToolError> {
+pub(crate) async fn change_mode(call: &Call<'_>, path: &str, mode: &str) -> Result<(), ToolError> {
     done(call, &["chmod", "--", mode, path], path, "could not get its mode").await
 }
 
-async fn done(call: &Call, command: &[&str], path: &str, failed: &str) -> Result<(), ToolError> {
+async fn done(call: &Call<'_>, command: &[&str], path: &str, failed: &str) -> Result<(), ToolError> {
     let result = call.helper(command).await?;
     if result.success() {
         return Ok(());

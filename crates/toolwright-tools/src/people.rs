@@ -4,15 +4,11 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_core::schema::Schema;
-use toolwright_core::{
-    Form, FormAuthor, FormBody, FormReply, Notice, Person, ToolContext, ToolDef, ToolError,
-};
+use toolwright_core::{Form, FormAuthor, FormBody, FormReply, Notice, Person, ToolContext, ToolError, tool};
 
-use crate::options::{Effect, Options, finish};
+use crate::options::Options;
 
 /// The longest text that a person is shown, in bytes.
 const LONGEST: usize = 16 * 1024;
@@ -31,46 +27,41 @@ fn bounded(name: &str, text: &str) -> Result<(), ToolError> {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct AskUser {
+/// The tool `ask_user`: the answer is the form, filled in.
+#[tool(
+    description = "Ask the person you work for, and wait for the answer. The schema describes the form they fill in, for \
+                   example {\"type\": \"object\", \"properties\": {\"colour\": {\"type\": \"string\", \"enum\": [\"red\", \
+                   \"blue\"]}}, \"required\": [\"colour\"]}.",
+    category = "people",
+    read_only,
+    parallel = false
+)]
+pub async fn ask_user(
+    context: &ToolContext,
+    #[tool(setup)] _options: &Options,
     /// What to ask.
     message: String,
     /// The form to fill in, as a JSON Schema of an object: its `properties` are the fields.
     schema: Map<String, Value>,
-}
-
-/// The tool `ask_user`: the answer is the form, filled in.
-pub fn ask_user(_: &Options) -> ToolDef {
-    let tool = ToolDef::typed(
-        "ask_user",
-        "Ask the person you work for, and wait for the answer. The schema describes the form they fill in, for example \
-         {\"type\": \"object\", \"properties\": {\"colour\": {\"type\": \"string\", \"enum\": [\"red\", \"blue\"]}}, \
-         \"required\": [\"colour\"]}.",
-        |context: ToolContext, AskUser { message, schema }: AskUser| async move {
-            bounded("message", &message)?;
-            let schema = form(schema)?;
-            let compiled = Schema::compile(&schema).map_err(|error| {
-                ToolError::new("`schema` is not a form that can be filled in").with_source(error)
-            })?;
-            let form = Form::new(FormAuthor::Model, message, FormBody::Fields(schema));
-            let form = form.requested_by(context.requester().clone());
-            match person(&context)?.answer(&form).await {
-                FormReply::Declined => Err(ToolError::new("the user declined to answer")),
-                FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
-                FormReply::Accepted(mut answer) => {
-                    form.add_defaults(&mut answer);
-                    let answer = Value::Object(answer);
-                    match compiled.problems(&answer).first() {
-                        Some(problem) => {
-                            Err(ToolError::new(format!("the answer does not fit the form: {problem}")))
-                        }
-                        None => Ok(answer.to_string()),
-                    }
-                }
+) -> Result<String, ToolError> {
+    bounded("message", &message)?;
+    let schema = form(schema)?;
+    let compiled = Schema::compile(&schema)
+        .map_err(|error| ToolError::new("`schema` is not a form that can be filled in").with_source(error))?;
+    let form = Form::new(FormAuthor::Model, message, FormBody::Fields(schema));
+    let form = form.requested_by(context.requester().clone());
+    match person(context)?.answer(&form).await {
+        FormReply::Declined => Err(ToolError::new("the user declined to answer")),
+        FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
+        FormReply::Accepted(mut answer) => {
+            form.add_defaults(&mut answer);
+            let answer = Value::Object(answer);
+            match compiled.problems(&answer).first() {
+                Some(problem) => Err(ToolError::new(format!("the answer does not fit the form: {problem}"))),
+                None => Ok(answer.to_string()),
             }
-        },
-    );
-    one_at_a_time(tool)
+        }
+    }
 }
 
 /// A form with the types in small letters, as some models write them in capitals.
@@ -103,58 +94,39 @@ fn lower_types(schema: &mut Value, depth: usize) {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct UserInput {
+/// Ask the person you work for to write something, and wait for it.
+#[tool(category = "people", read_only, parallel = false)]
+pub async fn user_input(
+    context: &ToolContext,
+    #[tool(setup)] _options: &Options,
     /// What to ask for.
     prompt: String,
+) -> Result<String, ToolError> {
+    bounded("prompt", &prompt)?;
+    let form = Form::new(FormAuthor::Model, prompt, FormBody::Text).requested_by(context.requester().clone());
+    match person(context)?.answer(&form).await {
+        FormReply::Accepted(written) => {
+            Ok(written.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
+        }
+        FormReply::Declined | FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
+    }
 }
 
-/// The tool `user_input`: what the person writes.
-pub fn user_input(_: &Options) -> ToolDef {
-    let tool = ToolDef::typed(
-        "user_input",
-        "Ask the person you work for to write something, and wait for it.",
-        |context: ToolContext, UserInput { prompt }: UserInput| async move {
-            bounded("prompt", &prompt)?;
-            let form = Form::new(FormAuthor::Model, prompt, FormBody::Text)
-                .requested_by(context.requester().clone());
-            match person(&context)?.answer(&form).await {
-                FormReply::Accepted(written) => {
-                    Ok(written.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
-                }
-                FormReply::Declined | FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
-            }
-        },
-    );
-    one_at_a_time(tool)
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct NotifyUser {
+/// Tell the person you work for something that needs no answer.
+#[tool(category = "people", read_only, parallel = false)]
+pub async fn notify_user(
+    context: &ToolContext,
+    #[tool(setup)] _options: &Options,
     /// What it is about, in a few words.
     title: String,
     /// What to tell.
     message: String,
-}
-
-/// The tool `notify_user`: tells the person something and goes on.
-pub fn notify_user(_: &Options) -> ToolDef {
-    let tool = ToolDef::typed(
-        "notify_user",
-        "Tell the person you work for something that needs no answer.",
-        |context: ToolContext, NotifyUser { title, message }: NotifyUser| async move {
-            bounded("title", &title)?;
-            bounded("message", &message)?;
-            let notice = Notice::new(title, message).requested_by(context.requester().clone());
-            person(&context)?.notify(&notice).await;
-            Ok::<_, ToolError>("the user was told")
-        },
-    );
-    one_at_a_time(tool)
-}
-
-fn one_at_a_time(tool: ToolDef) -> ToolDef {
-    finish(tool, "people", Effect::Reads, &[]).edit(|_, policy| policy.parallel = Some(false))
+) -> Result<&'static str, ToolError> {
+    bounded("title", &title)?;
+    bounded("message", &message)?;
+    let notice = Notice::new(title, message).requested_by(context.requester().clone());
+    person(context)?.notify(&notice).await;
+    Ok("the user was told")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ToolContext, ToolDef, ToolError};
+use toolwright_core::{ToolContext, ToolError, tool};
 
-use crate::options::{Effect, Options, finish};
+use crate::options::Options;
 
 /// The plan of a run, which programs can show: `context.store_as::<Plan>("")`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,33 +30,23 @@ pub struct PlanStep {
 /// The most steps of a plan.
 const MOST_STEPS: usize = 500;
 
-#[derive(Deserialize, JsonSchema)]
-struct UpdatePlan {
+/// The tool `update_plan`.
+#[tool(
+    description = "Write down the plan: the steps and how far each is. Use it for work of several steps, and again whenever \
+                   a step is begun or done.",
+    category = "planning",
+    read_only
+)]
+pub async fn update_plan(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// All steps, in order; they take the place of those before.
     plan: Vec<PlanStep>,
     /// Why the plan changes.
     explanation: Option<String>,
-}
-
-/// The tool `update_plan`.
-pub fn update_plan(options: &Options) -> ToolDef {
-    let description = "Write down the plan: the steps and how far each is. Use it for work of several steps, and again \
-        whenever a step is begun or done.";
-    let instance = options.instance_name().to_owned();
-    let tool =
-        ToolDef::typed("update_plan", description, move |context: ToolContext, arguments: UpdatePlan| {
-            let kept = keep(&context, &instance, arguments.plan, arguments.explanation);
-            async move { kept.map(|()| "the plan is written down") }
-        });
-    finish(tool, "planning", Effect::Reads, &[])
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct TodoWrite {
-    /// All items, in order; they take the place of those before.
-    todos: Vec<Todo>,
-    /// Why the list changes.
-    explanation: Option<String>,
+) -> Result<&'static str, ToolError> {
+    keep(context, options, plan, explanation)?;
+    Ok("the plan is written down")
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,30 +69,35 @@ enum TodoStatus {
 }
 
 /// The tool `todo_write`.
-pub fn todo_write(options: &Options) -> ToolDef {
-    let description = "Write down what is to be done and how far each item is. Use it for work of several steps: mark an \
-        item when it is begun, and again as soon as it is done.";
-    let instance = options.instance_name().to_owned();
-    let tool =
-        ToolDef::typed("todo_write", description, move |context: ToolContext, arguments: TodoWrite| {
-            let step = |todo: Todo| {
-                let status = match todo.status {
-                    TodoStatus::Pending => "pending",
-                    TodoStatus::InProgress => "in_progress",
-                    TodoStatus::Completed => "completed",
-                };
-                PlanStep { step: todo.content, status: status.to_owned() }
-            };
-            let steps = arguments.todos.into_iter().map(step).collect();
-            let kept = keep(&context, &instance, steps, arguments.explanation);
-            async move { kept.map(|()| "the list is written down") }
-        });
-    finish(tool, "planning", Effect::Reads, &[])
+#[tool(
+    description = "Write down what is to be done and how far each item is. Use it for work of several steps: mark an item \
+                   when it is begun, and again as soon as it is done.",
+    category = "planning",
+    read_only
+)]
+pub async fn todo_write(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// All items, in order; they take the place of those before.
+    todos: Vec<Todo>,
+    /// Why the list changes.
+    explanation: Option<String>,
+) -> Result<&'static str, ToolError> {
+    let step = |todo: Todo| {
+        let status = match todo.status {
+            TodoStatus::Pending => "pending",
+            TodoStatus::InProgress => "in_progress",
+            TodoStatus::Completed => "completed",
+        };
+        PlanStep { step: todo.content, status: status.to_owned() }
+    };
+    keep(context, options, todos.into_iter().map(step).collect(), explanation)?;
+    Ok("the list is written down")
 }
 
 fn keep(
     context: &ToolContext,
-    instance: &str,
+    options: &Options,
     steps: Vec<PlanStep>,
     explanation: Option<String>,
 ) -> Result<(), ToolError> {
@@ -112,6 +107,6 @@ fn keep(
             steps.len()
         )));
     }
-    context.store_as::<Plan>(instance).set(Plan { steps, explanation });
+    context.store_as::<Plan>(options.instance_name()).set(Plan { steps, explanation });
     Ok(())
 }

@@ -5,27 +5,10 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolDef, ToolError, ToolOutput, WorkspacePath};
+use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolContext, ToolError, ToolOutput, WorkspacePath, tool};
 
-use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::{decode, paths};
-
-#[derive(Deserialize, JsonSchema)]
-struct ReadFile {
-    /// The file to read.
-    path: WorkspacePath,
-    /// How many lines, all of them when left out; a negative number leaves that many out at the end. Or the
-    /// first and the last line, counted from 1: [3, 5].
-    lines: Option<Lines>,
-    /// How many lines to pass over first; a negative number counts from the end.
-    #[serde(default)]
-    offset: i64,
-    /// Put the number before each line.
-    #[serde(default)]
-    show_line_numbers: bool,
-    /// How the text is stored when not as UTF-8, for example latin-1.
-    encoding: Option<String>,
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
@@ -35,83 +18,58 @@ enum Lines {
     Range([i64; 2]),
 }
 
-/// The tool `read_file`. `file_path` and `filename` are accepted for `path`, `limit` for `lines`.
-pub fn read_file(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "read_file",
-        "Read a text file, or some of its lines.",
-        |call: Call, ReadFile { path, lines, offset, show_line_numbers, encoding }| async move {
-            let text = match encoding {
-                Some(encoding) => decode::as_named(&paths::read(&call, &path).await?, &encoding)?.0,
-                None => read(&call, &path).await?,
-            };
-            let total = text.split_inclusive('\n').count();
-            let shown = match lines {
-                None => slice(total, offset, None),
-                Some(Lines::Count(count)) => slice(total, offset, Some(count)),
-                Some(Lines::Range([first, last])) => range(total, first, last, offset)?,
-            };
-            let left = total - shown.end.min(total);
-            let mark = show_line_numbers.then_some(": ");
-            Ok::<_, ToolError>(telling(show(&path, &text, shown, mark)?, left, total))
-        },
-    );
-    let aliases = [("file_path", "path"), ("filename", "path"), ("limit", "lines")];
-    finish(tool, "files", Effect::Reads, &aliases)
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct ReadNumbered {
+/// Read a text file, or some of its lines.
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub async fn read_file(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// The file to read.
-    file_path: WorkspacePath,
-    /// How many lines to pass over first.
-    #[serde(default)]
+    #[tool(alias("file_path", "filename"))]
+    path: WorkspacePath,
+    #[tool(
+        alias = "limit",
+        description = "How many lines, all of them when left out; a negative number leaves that many out at the end. Or \
+                       the first and\nthe last line, counted from 1: [3, 5]."
+    )]
+    lines: Option<Lines>,
+    /// How many lines to pass over first; a negative number counts from the end.
+    #[tool(default)]
     offset: i64,
-    /// How many lines; all of them when left out.
-    limit: Option<i64>,
+    /// Put the number before each line.
+    #[tool(default)]
+    show_line_numbers: bool,
+    /// How the text is stored when not as UTF-8, for example latin-1.
+    encoding: Option<String>,
+) -> Result<ToolOutput, ToolError> {
+    let call = &Call::new(context, options);
+    let text = match encoding {
+        Some(encoding) => decode::as_named(&paths::read(call, &path).await?, &encoding)?.0,
+        None => read(call, &path).await?,
+    };
+    let total = text.split_inclusive('\n').count();
+    let shown = match lines {
+        None => slice(total, offset, None),
+        Some(Lines::Count(count)) => slice(total, offset, Some(count)),
+        Some(Lines::Range([first, last])) => range(total, first, last, offset)?,
+    };
+    let left = total - shown.end.min(total);
+    let mark = show_line_numbers.then_some(": ");
+    Ok(telling(show(&path, &text, shown, mark)?, left, total))
 }
 
 /// What Inspect puts between a number and its line. There, the carriage return at the end of a line is shown
 /// too.
-const INSPECTS: &str = "\t";
-
-/// `read_file` as Inspect has it: every line with its number and a tab.
-pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "read_file",
-        "Read a text file, or some of its lines, with line numbers.",
-        |call: Call, ReadNumbered { file_path, offset, limit }| async move {
-            let limit = limit.map(|limit| count("limit", limit)).transpose()?;
-            let bytes = paths::read(&call, &file_path).await.map_err(|error| match error.kind() {
-                // There, a file that cannot be read is the tool's own error.
-                ErrorKind::FileNotFound | ErrorKind::IsADirectory | ErrorKind::Permission => {
-                    error.with_kind(ErrorKind::Unknown)
-                }
-                _ => error,
-            })?;
-            // There, too, binary content is shown as such.
-            let text = String::from_utf8_lossy(&bytes);
-            let total = text.split_inclusive('\n').count();
-            let start = usize::try_from(offset).unwrap_or(0).min(total);
-            let end = limit.map_or(total, |limit| start.saturating_add(limit).min(total));
-            let text = show(&file_path, &text, start..end, Some(INSPECTS))?;
-            Ok::<_, ToolError>(telling(text, total - end, total))
-        },
-    );
-    finish(tool, "files", Effect::Reads, &[("path", "file_path"), ("lines", "limit")])
-}
+pub(crate) const INSPECTS: &str = "\t";
 
 /// The lines, and beside them that there are more.
-fn telling(text: String, left: usize, all: usize) -> ToolOutput {
+pub(crate) fn telling(text: String, left: usize, all: usize) -> ToolOutput {
     match left {
         0 => ToolOutput::text(text),
         left => ToolOutput::text(text).with_metadata("lines_left", left).with_metadata("total_lines", all),
     }
 }
 
-pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
+pub(crate) async fn read(call: &Call<'_>, path: &str) -> Result<String, ToolError> {
     let outcome = paths::read_text(call, path).await;
     outcome.map_err(|error| match error.kind() {
         ErrorKind::OutputLimit => error.hint("read a part of it with `bash`: head, tail or sed"),
@@ -155,7 +113,12 @@ fn slice(total: usize, offset: i64, lines: Option<i64>) -> Range<usize> {
 
 /// Lines of a text as they are, or each with its number and the mark. Numbers can make much of short lines,
 /// so the result may be no larger than a file that is read.
-fn show(path: &str, text: &str, lines: Range<usize>, mark: Option<&str>) -> Result<String, ToolError> {
+pub(crate) fn show(
+    path: &str,
+    text: &str,
+    lines: Range<usize>,
+    mark: Option<&str>,
+) -> Result<String, ToolError> {
     let mut shown = String::new();
     for (index, line) in text.split_inclusive('\n').enumerate().take(lines.end).skip(lines.start) {
         match mark {

@@ -2,65 +2,58 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use toolwright_core::{ErrorKind, ExecRequest, ExecResult, ToolDef, ToolError, ToolOutput};
+use serde_json::Value;
+use toolwright_core::{
+    CallView, ErrorKind, ExecRequest, ExecResult, ToolContext, ToolError, ToolOutput, tool,
+};
 
-use crate::options::{Call, Options, define, show_code};
+use crate::options::{Call, Options, code_view, within_time};
 
-#[derive(Deserialize, JsonSchema)]
-struct Bash {
+/// Run a bash command and see what it prints. Nothing but files is kept from one call to the next.
+#[tool(category = "shell", sandboxed, viewer = command_view, finish = within_time)]
+pub async fn bash(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// The bash command to run. Each call is a new shell in the same folder.
+    #[tool(alias("cmd", "script"))]
     command: String,
+) -> Result<ToolOutput, ToolError> {
+    no_nul("command", &command)?;
+    let call = Call::new(context, options);
+    Ok(told(&call.run(call.shell(&command)?).await?))
 }
 
-/// The tool `bash`: runs a command of the shell. `cmd` and `script` are accepted for `command`.
-pub fn bash(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "bash",
-        "Run a bash command and see what it prints. Nothing but files is kept from one call to the next.",
-        |call: Call, Bash { command }| async move {
-            no_nul("command", &command)?;
-            let request = call.shell(&command)?;
-            Ok::<_, ToolError>(told(&call.run(request).await?))
-        },
-    );
-    code_tool(tool, "bash", "command", &[("cmd", "command"), ("script", "command")])
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Python {
+/// The tool `python`: runs a program.
+#[tool(
+    description = "Run a Python program and see what it prints. The value of the last line is not shown unless it is \
+                   printed, and variables are gone when the program ends.",
+    category = "shell",
+    sandboxed,
+    viewer = program_view,
+    finish = within_time
+)]
+pub async fn python(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// The Python program to run. Print what you want to see.
+    #[tool(alias = "script")]
     code: String,
+) -> Result<ToolOutput, ToolError> {
+    no_nul("code", &code)?;
+    let call = Call::new(context, options);
+    Ok(told(&call.run(call.shell("python3 -")?.input(code)).await?))
 }
 
-/// The tool `python`: runs a program. `script` is accepted for `code`.
-pub fn python(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "python",
-        "Run a Python program and see what it prints. The value of the last line is not shown unless it is printed, and \
-         variables are gone when the program ends.",
-        |call: Call, Python { code }| async move {
-            no_nul("code", &code)?;
-            let request = call.shell("python3 -")?.input(code);
-            Ok::<_, ToolError>(told(&call.run(request).await?))
-        },
-    );
-    code_tool(tool, "python", "code", &[("script", "code")])
+pub(crate) fn command_view(arguments: &Value) -> CallView {
+    code_view("bash", "command", arguments)
 }
 
-pub(crate) fn code_tool(
-    tool: ToolDef,
-    language: &'static str,
-    parameter: &'static str,
-    aliases: &[(&str, &str)],
-) -> ToolDef {
-    let tool = tool.with_category("shell").with_viewer(show_code(language, parameter));
-    tool.edit(|_, policy| {
-        policy.aliases.extend(aliases.iter().map(|(alias, name)| ((*alias).into(), (*name).into())));
-    })
+pub(crate) fn program_view(arguments: &Value) -> CallView {
+    code_view("python", "code", arguments)
+}
+
+fn script_view(arguments: &Value) -> CallView {
+    code_view("python", "script", arguments)
 }
 
 /// The result of a command for a model: errors first, then output, then how it ended when it did not end
@@ -93,8 +86,8 @@ pub(crate) fn no_nul(name: &str, text: &str) -> Result<(), ToolError> {
 }
 
 /// The shape of the tools whose result is the output alone: a command that fails is an error.
-async fn output_or_error(
-    call: &Call,
+pub(crate) async fn output_or_error(
+    call: &Call<'_>,
     command: &[&str],
     input: Option<String>,
     timeout: Option<f64>,
@@ -130,76 +123,46 @@ pub(crate) fn within(request: &mut ExecRequest, timeout: f64) -> Result<(), Tool
     Ok(())
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Script {
-    /// The bash script to run.
-    script: String,
-    /// Stop it after so many seconds.
-    #[serde(default = "half_a_minute")]
-    timeout: f64,
-}
-
-pub(crate) fn half_a_minute() -> f64 {
-    30.0
-}
-
-/// `bash` as llm-workers has it: the result is the standard output, and a script that fails is an error.
-pub(crate) fn bash_script(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "bash",
-        "Run a bash script; the result is what it prints. A script that fails is an error.",
-        |call: Call, Script { script, timeout }| async move {
-            output_or_error(&call, &["bash", "-c", &script], None, Some(timeout)).await
-        },
-    );
-    code_tool(tool, "bash", "script", &[("command", "script"), ("cmd", "script")])
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct PythonScript {
-    /// The Python program to run.
-    script: String,
-}
-
 /// The tool `run_python_script`: the result is what the program prints, and a program that fails is an error.
-pub fn run_python_script(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "run_python_script",
-        "Run a Python program; the result is what it prints. A program that fails is an error.",
-        |call: Call, PythonScript { script }| async move {
-            no_nul("script", &script)?;
-            output_or_error(&call, &["python3", "-"], Some(script), None).await
-        },
-    );
-    code_tool(tool, "python", "script", &[("code", "script")])
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Process {
-    /// The program, by name or path. No shell is involved.
-    command: String,
-    /// Its arguments, one by one.
-    #[serde(default)]
-    args: Vec<String>,
-    /// Stop it after so many seconds.
-    #[serde(default = "half_a_minute")]
-    timeout: f64,
+#[tool(
+    description = "Run a Python program; the result is what it prints. A program that fails is an error.",
+    category = "shell",
+    sandboxed,
+    viewer = script_view,
+    finish = within_time
+)]
+pub async fn run_python_script(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The Python program to run.
+    #[tool(alias = "code")]
+    script: String,
+) -> Result<String, ToolError> {
+    no_nul("script", &script)?;
+    output_or_error(&Call::new(context, options), &["python3", "-"], Some(script), None).await
 }
 
 /// The tool `run_process`: the result is what a program prints, and a program that fails is an error.
-pub fn run_process(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "run_process",
-        "Run a program with the given arguments; the result is what it prints. A program that fails is an error.",
-        |call: Call, Process { command, args, timeout }| async move {
-            let words: Vec<&str> = std::iter::once(&command).chain(&args).map(String::as_str).collect();
-            output_or_error(&call, &words, None, Some(timeout)).await
-        },
-    );
-    tool.with_category("shell")
+#[tool(
+    description = "Run a program with the given arguments; the result is what it prints. A program that fails is an error.",
+    category = "shell",
+    sandboxed,
+    finish = within_time
+)]
+pub async fn run_process(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The program, by name or path. No shell is involved.
+    command: String,
+    /// Its arguments, one by one.
+    #[tool(default)]
+    args: Vec<String>,
+    /// Stop it after so many seconds.
+    #[tool(default = 30.0)]
+    timeout: f64,
+) -> Result<String, ToolError> {
+    let words: Vec<&str> = std::iter::once(&command).chain(&args).map(String::as_str).collect();
+    output_or_error(&Call::new(context, options), &words, None, Some(timeout)).await
 }
 
 #[cfg(test)]

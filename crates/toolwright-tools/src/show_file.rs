@@ -3,11 +3,9 @@
 //! The desktop's opener runs in the run's sandbox like every other command, so only a sandbox that lets it
 //! reach the desktop can show anything. Files that would be run rather than shown are never opened.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use toolwright_core::{ErrorKind, ToolDef, ToolError, WorkspacePath};
+use toolwright_core::{ErrorKind, ToolContext, ToolError, WorkspacePath, tool};
 
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::paths;
 use crate::shell::ending;
 
@@ -20,38 +18,31 @@ const PROGRAMS: [&str; 23] = [
 /// Endings that wrap another file, whose own ending counts.
 const WRAPPERS: [&str; 5] = ["gz", "bz2", "xz", "br", "z"];
 
-#[derive(Deserialize, JsonSchema)]
-struct Show {
+/// Show a file to the user, in the program their desktop opens it with.
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub async fn show_file(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// The path of the file.
+    #[tool(alias = "path")]
     filename: WorkspacePath,
-}
-
-/// The tool `show_file`.
-pub fn show_file(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "show_file",
-        "Show a file to the user, in the program their desktop opens it with.",
-        |call: Call, Show { filename }| async move {
-            if !is_safe_to_open(&filename) {
-                let message = format!("`{filename}` would be run, not shown: it is not safe to open");
-                return Err(ToolError::of(ErrorKind::Permission, message));
-            }
-            if paths::find(&call, &filename).await?.about.is_none() {
-                return Err(paths::missing(&call, &filename).await);
-            }
-            // A name that looks like an option is not taken for one.
-            let path =
-                if filename.starts_with('-') { format!("./{filename}") } else { filename.into_string() };
-            let result = call.run(call.request(["xdg-open", &path])).await?;
-            if result.success() {
-                return Ok(());
-            }
-            let told = format!("the desktop did not open it ({}): {}", ending(result.code), result.stderr);
-            Err(ToolError::new(told.trim_end()).hint("the sandbox may not let commands reach the desktop"))
-        },
-    );
-    finish(tool, "files", Effect::Reads, &[("path", "filename")])
+) -> Result<(), ToolError> {
+    let call = &Call::new(context, options);
+    if !is_safe_to_open(&filename) {
+        let message = format!("`{filename}` would be run, not shown: it is not safe to open");
+        return Err(ToolError::of(ErrorKind::Permission, message));
+    }
+    if paths::find(call, &filename).await?.about.is_none() {
+        return Err(paths::missing(call, &filename).await);
+    }
+    // A name that looks like an option is not taken for one.
+    let path = if filename.starts_with('-') { format!("./{filename}") } else { filename.into_string() };
+    let result = call.run(call.request(["xdg-open", &path])).await?;
+    if result.success() {
+        return Ok(());
+    }
+    let told = format!("the desktop did not open it ({}): {}", ending(result.code), result.stderr);
+    Err(ToolError::new(told.trim_end()).hint("the sandbox may not let commands reach the desktop"))
 }
 
 /// Whether opening a file shows it. Programs and scripts would run instead.

@@ -20,7 +20,7 @@ find -H "$d" -mindepth 1 -maxdepth 1 -printf "$2" 2>/dev/null | head -z -n 2000
 
 /// The same error; when it says that nothing is at the path and something of a like name is there, with a
 /// hint.
-pub(crate) async fn with_hint(call: &Call, path: &str, error: ToolError) -> ToolError {
+pub(crate) async fn with_hint(call: &Call<'_>, path: &str, error: ToolError) -> ToolError {
     if error.kind() != ErrorKind::FileNotFound || error.hint_text().is_some() {
         return error;
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, Stored, ToolDef, ToolError, WorkspacePath};
+use toolwright_core::{ErrorKind, Stored, ToolContext, ToolError, WorkspacePath, tool};
 
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::paths::{self, FileKind};
 use crate::text::{self, Edited};
 use crate::walk::{Hidden, walk};
@@ -16,11 +16,36 @@ const KEPT_EDITS: usize = 10;
 /// How much text the history of a run may hold.
 const KEPT_BYTES: usize = 64 << 20;
 
-#[derive(Deserialize, JsonSchema)]
-struct TextEditor {
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum EditorCommand {
+    View,
+    Create,
+    StrReplace,
+    Insert,
+    UndoEdit,
+}
+
+/// The tool `text_editor`.
+#[tool(
+    description = "View, create and change text files. `view` shows a file with line numbers, or a folder two levels deep; \
+                   `create` makes a file that is not there yet; `str_replace` replaces a text that is in the file exactly \
+                   once; `insert` adds lines after a line; `undo_edit` takes back the last change to a file. Nothing but \
+                   the change itself is altered.",
+    category = "files",
+    sandboxed,
+    read_only = false,
+    parallel = false,
+    finish = within_time
+)]
+pub async fn text_editor(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// What to do.
     command: EditorCommand,
     /// The file, or for `view` also a folder.
+    #[tool(alias = "file_path")]
     path: WorkspacePath,
     /// For `create`: the text of the new file.
     file_text: Option<String>,
@@ -34,85 +59,103 @@ struct TextEditor {
     old_str: Option<String>,
     /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
     view_range: Option<Vec<i64>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[serde(rename_all = "snake_case")]
-enum EditorCommand {
-    View,
-    Create,
-    StrReplace,
-    Insert,
-    UndoEdit,
-}
-
-/// The tool `text_editor`. `file_path` is accepted for `path`.
-pub fn text_editor(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "text_editor",
-        "View, create and change text files. `view` shows a file with line numbers, or a folder two levels deep; `create` \
-         makes a file that is not there yet; `str_replace` replaces a text that is in the file exactly once; `insert` adds \
-         lines after a line; `undo_edit` takes back the last change to a file. Nothing but the change itself is altered.",
-        |call: Call, arguments: TextEditor| async move {
-            run(&call, arguments).await.map_err(|error| match error.kind() {
-                // The editor speaks of these itself, as of any other path it cannot work on.
-                ErrorKind::FileNotFound | ErrorKind::IsADirectory | ErrorKind::UnicodeDecode => {
-                    error.with_kind(ErrorKind::Unknown)
-                }
-                _ => error,
-            })
-        },
-    );
-    finish(tool, "files", Effect::Writes, &[("file_path", "path")])
-}
-
-async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
-    let command = arguments.command;
-    let found = paths::find(call, &arguments.path).await?;
-    let path = found.real.clone().unwrap_or_else(|| arguments.path.to_string());
-    // Where a sandbox holds the place of a protected file, making it is refused, and says why.
-    let held = |about: &paths::About| command == EditorCommand::Create && about.is_placeholder(&path);
-    let kind = found.about.filter(|about| !held(about)).map(|about| about.kind);
-    match (command, kind) {
-        (EditorCommand::Create, Some(FileKind::File | FileKind::Other)) => {
-            Err(ToolError::new(format!("{path} is there already, and `create` does not overwrite"))
-                .hint("change it with `str_replace`"))
-        }
-        (EditorCommand::Create, None) => {
-            let text = given(arguments.file_text, "create", "file_text")?;
-            if found.real.is_none() {
-                return Err(ToolError::new(format!("the folder of {path} does not exist")));
+) -> Result<String, ToolError> {
+    let call = &Call::new(context, options);
+    let work = async {
+        let target = Target::find(call, command, &path).await?;
+        match command {
+            EditorCommand::View => target.view(view_range.as_deref()).await,
+            EditorCommand::Create => target.create(given(file_text, "create", "file_text")?).await,
+            EditorCommand::StrReplace => {
+                let old = given(old_str, "str_replace", "old_str")?;
+                let text = target.text().await?;
+                let edited = text::replace_once(&target.path, &text, &old, &new_str.unwrap_or_default())?;
+                finish_edit(call, &target.path, text, edited).await
             }
-            save(call, &path, None, text).await?;
-            Ok(format!("created {path}"))
+            EditorCommand::Insert => {
+                let line = given(insert_line, "insert", "insert_line")?;
+                let new = given(new_str.or(insert_text), "insert", "insert_text")?;
+                let text = target.text().await?;
+                let edited = text::insert(&text, line, &new)?;
+                finish_edit(call, &target.path, text, edited).await
+            }
+            EditorCommand::UndoEdit => undo(call, &target.path).await,
         }
+    };
+    work.await.map_err(|error| match error.kind() {
+        // The editor speaks of these itself, as of any other path it cannot work on.
+        ErrorKind::FileNotFound | ErrorKind::IsADirectory | ErrorKind::UnicodeDecode => {
+            error.with_kind(ErrorKind::Unknown)
+        }
+        _ => error,
+    })
+}
+
+/// What a command works on, found to be fit for it.
+struct Target<'a> {
+    call: &'a Call<'a>,
+    /// Without links.
+    path: String,
+    /// `None` when nothing is there.
+    kind: Option<FileKind>,
+    has_folder: bool,
+}
+
+impl<'a> Target<'a> {
+    async fn find(
+        call: &'a Call<'a>,
+        command: EditorCommand,
+        written: &str,
+    ) -> Result<Target<'a>, ToolError> {
+        let found = paths::find(call, written).await?;
+        let path = found.real.clone().unwrap_or_else(|| written.to_owned());
+        // Where a sandbox holds the place of a protected file, making it is refused, and says why.
+        let held = |about: &paths::About| command == EditorCommand::Create && about.is_placeholder(&path);
+        let kind = found.about.filter(|about| !held(about)).map(|about| about.kind);
+        match (command, kind) {
+            (EditorCommand::Create, Some(FileKind::File | FileKind::Other)) => {
+                let message = format!("{path} is there already, and `create` does not overwrite");
+                Err(ToolError::new(message).hint("change it with `str_replace`"))
+            }
+            (EditorCommand::View, Some(FileKind::Folder)) | (EditorCommand::Create, None) => {
+                Ok(Target { call, path, kind, has_folder: found.real.is_some() })
+            }
+            (_, Some(FileKind::Folder)) => {
+                Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
+            }
+            (_, None) => Err(paths::missing(call, &path).await),
+            (_, Some(_)) => Ok(Target { call, path, kind, has_folder: true }),
+        }
+    }
+
+    async fn text(&self) -> Result<String, ToolError> {
+        let outcome = paths::read_text(self.call, &self.path).await;
+        outcome.map_err(|error| match error.kind() {
+            ErrorKind::UnicodeDecode => ToolError::new(format!("{} is not text: {error}", self.path)),
+            _ => error,
+        })
+    }
+
+    async fn view(&self, range: Option<&[i64]>) -> Result<String, ToolError> {
+        let path = &self.path;
         // A folder is shown whole, whatever the range.
-        (EditorCommand::View, Some(FileKind::Folder)) => view_folder(call, &path).await,
-        (_, Some(FileKind::Folder)) => {
-            Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
+        if self.kind == Some(FileKind::Folder) {
+            let items = walk(self.call, path, Some(2), Hidden::Skipped).await?;
+            let mut lines = vec![path.clone()];
+            lines.extend(items.iter().map(|item| paths::join(path, &item.path)));
+            return Ok(format!("{path}, two levels deep and without hidden names:\n{}\n", lines.join("\n")));
         }
-        (_, None) => Err(paths::missing(call, &path).await),
-        (EditorCommand::View, Some(_)) => {
-            let text = read(call, &path).await?;
-            let shown = text::view(&text, arguments.view_range.as_deref())?;
-            Ok(format!("{path}, with line numbers:\n{shown}"))
+        let shown = text::view(&self.text().await?, range)?;
+        Ok(format!("{path}, with line numbers:\n{shown}"))
+    }
+
+    async fn create(&self, text: String) -> Result<String, ToolError> {
+        let path = &self.path;
+        if !self.has_folder {
+            return Err(ToolError::new(format!("the folder of {path} does not exist")));
         }
-        (EditorCommand::StrReplace, Some(_)) => {
-            let old = given(arguments.old_str, "str_replace", "old_str")?;
-            let text = read(call, &path).await?;
-            let edited = text::replace_once(&path, &text, &old, &arguments.new_str.unwrap_or_default())?;
-            finish_edit(call, &path, text, edited).await
-        }
-        (EditorCommand::Insert, Some(_)) => {
-            let line = given(arguments.insert_line, "insert", "insert_line")?;
-            let new = given(arguments.new_str.or(arguments.insert_text), "insert", "insert_text")?;
-            let text = read(call, &path).await?;
-            let edited = text::insert(&text, line, &new)?;
-            finish_edit(call, &path, text, edited).await
-        }
-        (EditorCommand::UndoEdit, Some(_)) => undo(call, &path).await,
+        save(self.call, path, None, text).await?;
+        Ok(format!("created {path}"))
     }
 }
 
@@ -120,36 +163,26 @@ fn given<T>(value: Option<T>, command: &str, name: &str) -> Result<T, ToolError>
     value.ok_or_else(|| ToolError::invalid(format!("`{command}` needs `{name}`")))
 }
 
-async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
-    let outcome = paths::read_text(call, path).await;
-    outcome.map_err(|error| match error.kind() {
-        ErrorKind::UnicodeDecode => ToolError::new(format!("{path} is not text: {error}")),
-        _ => error,
-    })
-}
-
-async fn view_folder(call: &Call, path: &str) -> Result<String, ToolError> {
-    let items = walk(call, path, Some(2), Hidden::Skipped).await?;
-    let mut lines = vec![path.to_owned()];
-    lines.extend(items.iter().map(|item| paths::join(path, &item.path)));
-    Ok(format!("{path}, two levels deep and without hidden names:\n{}\n", lines.join("\n")))
-}
-
-async fn finish_edit(call: &Call, path: &str, before: String, edited: Edited) -> Result<String, ToolError> {
+async fn finish_edit(
+    call: &Call<'_>,
+    path: &str,
+    before: String,
+    edited: Edited,
+) -> Result<String, ToolError> {
     let told = format!("{path} was changed. It now reads around the change:\n{}", edited.snippet());
     save(call, path, Some(before), edited.text).await?;
     Ok(told)
 }
 
 /// Writes first, remembers then: what could not be written needs no undoing.
-async fn save(call: &Call, path: &str, before: Option<String>, after: String) -> Result<(), ToolError> {
+async fn save(call: &Call<'_>, path: &str, before: Option<String>, after: String) -> Result<(), ToolError> {
     paths::write(call, path, after.as_bytes()).await?;
     let key = key(call, path);
     history(call).update(|history| history.push(key, Edit { before, after: mark(&after) }));
     Ok(())
 }
 
-async fn undo(call: &Call, path: &str) -> Result<String, ToolError> {
+async fn undo(call: &Call<'_>, path: &str) -> Result<String, ToolError> {
     let key = key(call, path);
     let Some(edit) = history(call).update(|history| history.pop(&key)) else {
         let message = format!("no change to {path} can be undone; the last {KEPT_EDITS} of a file are kept");
@@ -162,7 +195,7 @@ async fn undo(call: &Call, path: &str) -> Result<String, ToolError> {
     outcome
 }
 
-async fn put_back(call: &Call, path: &str, edit: &Edit) -> Result<String, ToolError> {
+async fn put_back(call: &Call<'_>, path: &str, edit: &Edit) -> Result<String, ToolError> {
     let now = paths::read(call, path).await?;
     let touched = if mark_bytes(&now) == edit.after {
         ""
@@ -184,11 +217,11 @@ async fn put_back(call: &Call, path: &str, edit: &Edit) -> Result<String, ToolEr
     }
 }
 
-fn key(call: &Call, path: &str) -> String {
+fn key(call: &Call<'_>, path: &str) -> String {
     format!("{}:{path}", call.options.sandbox_name())
 }
 
-fn history(call: &Call) -> Stored<History> {
+fn history(call: &Call<'_>) -> Stored<History> {
     call.context.store_as(call.options.instance_name())
 }
 

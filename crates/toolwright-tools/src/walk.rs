@@ -38,7 +38,7 @@ pub(crate) enum Hidden {
 /// Everything below a folder, sorted by path. Links are listed and not followed; folders that may not be
 /// read, and what a sandbox put in the place of protected files, are passed over.
 pub(crate) async fn walk(
-    call: &Call,
+    call: &Call<'_>,
     folder: &str,
     depth: Option<usize>,
     hidden: Hidden,
@@ -98,7 +98,7 @@ fn parse(line: &str) -> Option<WalkEntry> {
     })
 }
 
-async fn failure(call: &Call, folder: &str, message: &str) -> ToolError {
+async fn failure(call: &Call<'_>, folder: &str, message: &str) -> ToolError {
     match paths::kind_of(message) {
         ErrorKind::FileNotFound => paths::missing(call, folder).await,
         ErrorKind::Permission => ToolError::of(ErrorKind::Permission, format!("{folder} may not be read")),

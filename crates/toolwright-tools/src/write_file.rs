@@ -2,21 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, ToolDef, ToolError, WorkspacePath};
+use toolwright_core::{ErrorKind, ToolContext, ToolError, WorkspacePath, tool};
 
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::paths::{self, FileKind};
-
-#[derive(Deserialize, JsonSchema)]
-struct WriteFile {
-    /// The file to write. Its folder is made when it is not there.
-    path: WorkspacePath,
-    /// What to write.
-    content: String,
-    /// What to do when the file is there already; `write` is another word for `overwrite`.
-    #[serde(default)]
-    if_exists: IfExists,
-}
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -30,50 +19,27 @@ pub(crate) enum IfExists {
     Write,
 }
 
-/// Whether the folder of a new file is made.
-#[derive(Clone, Copy, PartialEq)]
-enum Folder {
-    Made,
-    Expected,
-}
-
-/// The tool `write_file`. `file_path` is accepted for `path`, `file_text` and `text` for `content`, `mode`
-/// for `if_exists`.
-pub fn write_file(options: &Options) -> ToolDef {
-    writer(options, Folder::Made, "Write a text file.")
-}
-
-/// `write_file` as llm-workers has it: the folder must be there.
-pub(crate) fn write_file_in_folder(options: &Options) -> ToolDef {
-    writer(options, Folder::Expected, "Write a text file in a folder that is there.")
-}
-
-fn writer(options: &Options, folder: Folder, description: &str) -> ToolDef {
-    let tool =
-        define(options, "write_file", description, move |call: Call, arguments: WriteFile| async move {
-            write(&call, arguments, folder).await
-        });
-    let aliases = [
-        ("file_path", "path"),
-        ("filename", "path"),
-        ("file_text", "content"),
-        ("text", "content"),
-        ("mode", "if_exists"),
-    ];
-    finish(tool, "files", Effect::Writes, &aliases)
-}
-
-async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), ToolError> {
-    let WriteFile { path, content, if_exists } = arguments;
-    if folder == Folder::Expected && paths::find(call, &path).await?.real.is_none() {
-        return Err(ToolError::of(ErrorKind::FileNotFound, format!("the folder of {path} does not exist")));
-    }
-    put(call, &path, content, if_exists).await
+/// Write a text file.
+#[tool(category = "files", sandboxed, read_only = false, parallel = false, finish = within_time)]
+pub async fn write_file(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The file to write. Its folder is made when it is not there.
+    #[tool(alias("file_path", "filename"))]
+    path: WorkspacePath,
+    /// What to write.
+    #[tool(alias("file_text", "text"))]
+    content: String,
+    /// What to do when the file is there already; `write` is another word for `overwrite`.
+    #[tool(default, alias = "mode")]
+    if_exists: IfExists,
+) -> Result<(), ToolError> {
+    put(&Call::new(context, options), &path, content, if_exists).await
 }
 
 /// Writes a file, or more at its end.
 pub(crate) async fn put(
-    call: &Call,
+    call: &Call<'_>,
     path: &str,
     content: String,
     if_exists: IfExists,

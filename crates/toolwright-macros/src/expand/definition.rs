@@ -248,8 +248,8 @@ impl Definition<'_> {
         Some(quote! {
             __spec.output_schema = {
                 #[allow(unused_imports, reason = "which of them is used depends on the type")]
-                use #core::__private::{NoSchema as _, ObjectSchema as _, ResultObjectSchema as _};
-                (&&&#core::__private::ReturnType::<#output>(::core::marker::PhantomData)).schema()
+                use #core::__private::{NoSchema as _, ObjectSchema as _, ResultObjectSchema as _, StructuredSchema as _};
+                (&&&&#core::__private::ReturnType::<#output>(::core::marker::PhantomData)).schema()
             };
         })
     }
@@ -445,7 +445,7 @@ fn stated_default(parameter: &Parameter) -> Option<&DefaultValue> {
 
 /// Where what the tool is made with is kept for its calls.
 fn kept_setup(parameter: &Parameter) -> Ident {
-    format_ident!("__toolwright_setup_{}", parameter.ident.unraw())
+    format_ident!("__toolwright_setup_{}", parameter.ident.unraw().to_string().trim_start_matches('_'))
 }
 
 fn default_name(parameter: &Ident) -> Ident {

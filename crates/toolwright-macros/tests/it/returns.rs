@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolwright_core::{Content, ErrorKind, Json, ToolDef, ToolError, ToolOutput, tool};
+use toolwright_core::{Content, ErrorKind, Json, Structured, ToolDef, ToolError, ToolOutput, tool};
 
 use crate::{call, value};
 
@@ -38,6 +38,19 @@ async fn structured() -> Weather {
 #[tool]
 fn structured_or_error() -> Result<Weather, std::io::Error> {
     Ok(weather())
+}
+
+/// Returns a list that says it is structured.
+#[tool]
+async fn rows() -> Result<Structured<Vec<String>>, ToolError> {
+    Ok(Structured(vec!["a".to_owned()]))
+}
+
+#[tokio::test]
+async fn structured_list_has_an_output_schema() {
+    let schema = rows().spec().output_schema.clone().unwrap();
+    assert_eq!((&schema["type"], &schema["items"]["type"]), (&json!("array"), &json!("string")));
+    assert_eq!(value(&rows(), json!({})).await, json!(["a"]));
 }
 
 /// Returns a map.

@@ -15,14 +15,17 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ForeignClass, ToolContext, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, ForeignClass, ToolContext, ToolDef, ToolError, ToolOutput, tool};
 use toolwright_net::reqwest::Url;
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_net::{FetchedPage, PageClient, PageError, PageRequest, Reach, belongs_to_connection};
 
 use self::tree::PageTree;
 use self::xpath::XPath;
-use crate::options::{Effect, Options, finish, object};
+use crate::options::{Options, object};
+
+/// What a model reads of `on_error`.
+const ON_ERROR: &str = "What to do when it cannot be had.";
 
 /// The most bytes of a page.
 const MAX_PAGE: usize = 4 << 20;
@@ -45,100 +48,129 @@ enum Otherwise {
     ReturnEmpty,
 }
 
-fn fail() -> Otherwise {
-    Otherwise::RaiseException
-}
-
-fn be_empty() -> Otherwise {
-    Otherwise::ReturnEmpty
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct FetchContent {
-    /// The address.
+/// Which page is wanted, and what of it.
+struct FetchPage {
     url: String,
-    /// Headers to send to it.
-    #[serde(default)]
+    xpath: Option<String>,
     headers: HashMap<String, String>,
-    /// What to do when nothing is there.
-    #[serde(default = "be_empty")]
     on_no_content: Otherwise,
-    /// What to do when it cannot be had.
-    #[serde(default = "fail")]
     on_error: Otherwise,
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct FetchPage {
+/// The tool `fetch_content`: what stands at an address, as text.
+pub fn fetch_content(options: &Options) -> ToolDef {
+    content(&Web::new(options))
+}
+
+/// Fetch what stands at an address of the web, as text.
+#[tool(name = "fetch_content", category = "web", read_only)]
+async fn content(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
+    /// The address.
+    url: String,
+    /// Headers to send to it.
+    #[tool(default)]
+    headers: HashMap<String, String>,
+    /// What to do when nothing is there.
+    #[tool(default = Otherwise::ReturnEmpty)]
+    on_no_content: Otherwise,
+    #[tool(default = Otherwise::RaiseException, description = ON_ERROR)] on_error: Otherwise,
+) -> Result<String, ToolError> {
+    match web.get(context, &url, &headers, on_error).await? {
+        Some((_, text)) => Ok(text),
+        None => nothing(&url, "", on_no_content, String::new()),
+    }
+}
+
+/// The tool `fetch_page_text`: the text of a page, or of some elements of it.
+pub fn fetch_page_text(options: &Options) -> ToolDef {
+    page_text(&Web::new(options))
+}
+
+/// Fetch a page of the web, or elements of it, as plain text.
+#[tool(name = "fetch_page_text", category = "web", read_only)]
+async fn page_text(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
     /// The address of the page.
     url: String,
     /// Which elements of it, for example `//div[@id='main']`; the whole page when nothing is said.
     #[serde(default)]
     xpath: Option<String>,
     /// Headers to send to it.
-    #[serde(default)]
+    #[tool(default)]
     headers: HashMap<String, String>,
     /// What to do when nothing is there.
-    #[serde(default = "be_empty")]
+    #[tool(default = Otherwise::ReturnEmpty)]
     on_no_content: Otherwise,
-    /// What to do when it cannot be had.
-    #[serde(default = "fail")]
-    on_error: Otherwise,
-}
-
-/// The tool `fetch_content`: what stands at an address, as text.
-pub fn fetch_content(options: &Options) -> ToolDef {
-    let web = Web::new(options);
-    let tool = ToolDef::typed(
-        "fetch_content",
-        "Fetch what stands at an address of the web, as text.",
-        move |context: ToolContext, FetchContent { url, headers, on_no_content, on_error }: FetchContent| {
-            let web = web.clone();
-            async move {
-                match web.get(&context, &url, &headers, on_error).await? {
-                    Some((_, text)) => Ok(text),
-                    None => nothing(&url, "", on_no_content, String::new()),
-                }
-            }
-        },
-    );
-    finish(tool, "web", Effect::Reads, &[])
-}
-
-/// The tool `fetch_page_text`: the text of a page, or of some elements of it.
-pub fn fetch_page_text(options: &Options) -> ToolDef {
-    page_tool(
-        options,
-        "fetch_page_text",
-        "Fetch a page of the web, or elements of it, as plain text.",
-        |tree, _, parts| joined(parts, |at, _| Ok(text::text(tree, at))),
-    )
+    #[tool(default = Otherwise::RaiseException, description = ON_ERROR)] on_error: Otherwise,
+) -> Result<ToolOutput, ToolError> {
+    let wanted = FetchPage { url, xpath, headers, on_no_content, on_error };
+    let show: Show = |tree, _, parts| joined(parts, |at, _| Ok(text::text(tree, at)));
+    shown(context, web, wanted, show, json!("")).await
 }
 
 /// The tool `fetch_page_markdown`: a page, or some elements of it, as Markdown.
 pub fn fetch_page_markdown(options: &Options) -> ToolDef {
-    page_tool(
-        options,
-        "fetch_page_markdown",
-        "Fetch a page of the web, or elements of it, as Markdown.",
-        |tree, url, parts| {
-            joined(parts, |at, room| markdown::markdown(tree, at, url, room).ok_or_else(too_much))
-        },
-    )
+    page_markdown(&Web::new(options))
+}
+
+/// Fetch a page of the web, or elements of it, as Markdown.
+#[tool(name = "fetch_page_markdown", category = "web", read_only)]
+async fn page_markdown(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
+    /// The address of the page.
+    url: String,
+    /// Which elements of it, for example `//div[@id='main']`; the whole page when nothing is said.
+    #[serde(default)]
+    xpath: Option<String>,
+    /// Headers to send to it.
+    #[tool(default)]
+    headers: HashMap<String, String>,
+    /// What to do when nothing is there.
+    #[tool(default = Otherwise::ReturnEmpty)]
+    on_no_content: Otherwise,
+    #[tool(default = Otherwise::RaiseException, description = ON_ERROR)] on_error: Otherwise,
+) -> Result<ToolOutput, ToolError> {
+    let wanted = FetchPage { url, xpath, headers, on_no_content, on_error };
+    let show: Show = |tree, url, parts| {
+        joined(parts, |at, room| markdown::markdown(tree, at, url, room).ok_or_else(too_much))
+    };
+    shown(context, web, wanted, show, json!("")).await
 }
 
 /// The tool `fetch_page_links`: the links of a page that name a whole address.
 pub fn fetch_page_links(options: &Options) -> ToolDef {
-    page_tool(
-        options,
-        "fetch_page_links",
-        "Fetch the links of a page of the web, or of elements of it.",
-        |tree, _, parts| links(tree, parts),
-    )
-    .with_output_schema(json!({"type": "array", "items": object(
-        json!({"link": {"type": "string"}, "text": {"type": ["string", "null"]}}),
-        json!({}),
-    )}))
+    page_links(&Web::new(options))
+}
+
+/// Fetch the links of a page of the web, or of elements of it.
+#[tool(name = "fetch_page_links", category = "web", read_only, finish = list_of_links)]
+async fn page_links(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
+    /// The address of the page.
+    url: String,
+    /// Which elements of it, for example `//div[@id='main']`; the whole page when nothing is said.
+    #[serde(default)]
+    xpath: Option<String>,
+    /// Headers to send to it.
+    #[tool(default)]
+    headers: HashMap<String, String>,
+    /// What to do when nothing is there.
+    #[tool(default = Otherwise::ReturnEmpty)]
+    on_no_content: Otherwise,
+    #[tool(default = Otherwise::RaiseException, description = ON_ERROR)] on_error: Otherwise,
+) -> Result<ToolOutput, ToolError> {
+    let wanted = FetchPage { url, xpath, headers, on_no_content, on_error };
+    shown(context, web, wanted, |tree, _, parts| links(tree, parts), json!([])).await
+}
+
+fn list_of_links(tool: ToolDef, _: &Web) -> ToolDef {
+    let texts = json!({"link": {"type": "string"}, "text": {"type": ["string", "null"]}});
+    tool.with_output_schema(json!({"type": "array", "items": object(texts, json!({}))}))
 }
 
 /// Makes a value of the elements that were asked for.
@@ -168,34 +200,33 @@ fn too_much() -> ToolError {
     ToolError::of(ErrorKind::OutputLimit, message).hint("pick fewer elements with `xpath`")
 }
 
-fn page_tool(options: &Options, name: &'static str, description: &str, show: Show) -> ToolDef {
-    let web = Web::new(options);
-    let tool = ToolDef::typed(name, description, move |context: ToolContext, wanted: FetchPage| {
-        let web = web.clone();
-        async move {
-            let empty = if name == "fetch_page_links" { json!([]) } else { json!("") };
-            let path = wanted.xpath.as_deref().map(XPath::parse).transpose()?;
-            let found = web.get(&context, &wanted.url, &wanted.headers, wanted.on_error).await?;
-            let page = match &found {
-                Some((url, html)) => Some((url, PageTree::parse(html)?)),
-                None => None,
-            };
-            let parts = match (&page, &path) {
-                (Some((_, tree)), Some(path)) => path.pick(tree)?,
-                (Some(_), None) => vec![0],
-                (None, _) => Vec::new(),
-            };
-            let value = match page {
-                Some((url, tree)) if !parts.is_empty() => show(&tree, url, &parts)?,
-                _ => {
-                    let path = wanted.xpath.as_deref().unwrap_or_default();
-                    nothing(&wanted.url, path, wanted.on_no_content, empty)?
-                }
-            };
-            Ok::<_, ToolError>(ToolOutput::json(value))
+/// A page, or what was picked of it, as `show` shows it; `empty` where that is nothing.
+async fn shown(
+    context: &ToolContext,
+    web: &Web,
+    wanted: FetchPage,
+    show: Show,
+    empty: Value,
+) -> Result<ToolOutput, ToolError> {
+    let path = wanted.xpath.as_deref().map(XPath::parse).transpose()?;
+    let found = web.get(context, &wanted.url, &wanted.headers, wanted.on_error).await?;
+    let page = match &found {
+        Some((url, html)) => Some((url, PageTree::parse(html)?)),
+        None => None,
+    };
+    let parts = match (&page, &path) {
+        (Some((_, tree)), Some(path)) => path.pick(tree)?,
+        (Some(_), None) => vec![0],
+        (None, _) => Vec::new(),
+    };
+    let value = match page {
+        Some((url, tree)) if !parts.is_empty() => show(&tree, url, &parts)?,
+        _ => {
+            let path = wanted.xpath.as_deref().unwrap_or_default();
+            nothing(&wanted.url, path, wanted.on_no_content, empty)?
         }
-    });
-    finish(tool, "web", Effect::Reads, &[])
+    };
+    Ok(ToolOutput::json(value))
 }
 
 fn links(tree: &PageTree, parts: &[usize]) -> Result<Value, ToolError> {

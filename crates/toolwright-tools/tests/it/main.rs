@@ -10,6 +10,7 @@
     reason = "these are tests, in a harness that clippy does not know for one"
 )]
 
+mod data;
 mod definitions;
 mod edits;
 mod pages;
@@ -31,6 +32,7 @@ use support::{Backend, Case};
 
 fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
+    toolwright_tools::main_if_worker();
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     let cases = if vectors::is_asked() { vectors::cases() } else { cases() };
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     if vectors::is_asked() {
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
+    trials.extend(data::trials());
     trials.extend(definitions::trials());
     trials.extend(pages::trials());
     trials.extend(patches::trials());

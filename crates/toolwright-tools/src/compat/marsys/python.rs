@@ -101,7 +101,7 @@ impl Sessions {
 
 /// Runs a program in the session of that name, or in a Python of its own.
 pub(super) async fn run(
-    call: &Call,
+    call: &Call<'_>,
     session: Option<&str>,
     mut program: PythonProgram,
     time: Duration,
@@ -148,7 +148,7 @@ enum PythonEnd {
 }
 
 impl Python {
-    async fn start(call: &Call) -> Result<Python, ToolError> {
+    async fn start(call: &Call<'_>) -> Result<Python, ToolError> {
         let sandbox = call.sandbox()?;
         let mut request = call.request(["python3", "-c", KERNEL]);
         request.timeout = None;
@@ -164,12 +164,12 @@ impl Python {
 
     async fn run(
         &mut self,
-        call: &Call,
+        call: &Call<'_>,
         program: &PythonProgram,
         deadline: Option<Instant>,
     ) -> Result<Ran, ToolError> {
         self.waits = false;
-        let live = LiveOutput::new(&call.context);
+        let live = LiveOutput::new(call.context);
         let (mut stdout, mut stderr) = (BoundedOutput::default(), BoundedOutput::default());
         let end = self.talk(program, deadline, &live, &mut stdout, &mut stderr).await?;
         live.finish();

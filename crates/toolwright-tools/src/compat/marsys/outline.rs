@@ -1,13 +1,13 @@
 //! `get_file_structure` and `read_section`: a file as paragraphs, and one of them.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolwright_core::{RootedPath, Structured, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{RootedPath, Structured, ToolContext, ToolError, ToolOutput, tool};
 
 use super::picture::Picture;
 use super::{place, read};
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::paths;
 
 /// The longest title, in characters.
@@ -133,12 +133,6 @@ fn of_picture(path: &str, bytes: &[u8], picture: Picture) -> Overview {
     Overview { kind: "image", sections: vec![section], metadata }
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Structure {
-    /// The file to look at.
-    path: RootedPath,
-}
-
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Told")]
 struct OutlineReport {
@@ -148,66 +142,58 @@ struct OutlineReport {
     outline: String,
 }
 
-/// The tool `get_file_structure`: the paragraphs of a file with their lines.
-pub(crate) fn get_file_structure(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "get_file_structure",
-        "Tell which sections a file has and where. Read one of them with read_section.",
-        |call: Call, Structure { path }| async move {
-            let path = place(&path)?;
-            let bytes = paths::read(&call, &path).await?;
-            let overview = match Picture::of(&path, &bytes) {
-                Some(picture) => of_picture(&path, &bytes, picture?),
-                None => overview(&path, &read::text(&path, &bytes, None)?.0),
-            };
-            let titles: Vec<String> =
-                overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
-            Ok::<_, ToolError>(Structured(OutlineReport { overview, outline: titles.join("\n") }))
-        },
-    );
-    finish(tool, "files", Effect::Reads, &[("file_path", "path")])
+/// Tell which sections a file has and where. Read one of them with read_section.
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub(crate) async fn get_file_structure(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The file to look at.
+    #[tool(alias = "file_path")]
+    path: RootedPath,
+) -> Result<Structured<OutlineReport>, ToolError> {
+    let path = place(&path)?;
+    let bytes = paths::read(&Call::new(context, options), &path).await?;
+    let overview = match Picture::of(&path, &bytes) {
+        Some(picture) => of_picture(&path, &bytes, picture?),
+        None => overview(&path, &read::text(&path, &bytes, None)?.0),
+    };
+    let titles: Vec<String> =
+        overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
+    Ok(Structured(OutlineReport { overview, outline: titles.join("\n") }))
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct ReadSection {
+/// Read one section of a text file.
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub(crate) async fn read_section(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
     /// The file.
+    #[tool(alias = "file_path")]
     path: RootedPath,
     /// Which section, as get_file_structure names it, for example paragraph:2.
     section_id: String,
-}
-
-/// The tool `read_section`: one paragraph of a file.
-pub(crate) fn read_section(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "read_section",
-        "Read one section of a text file.",
-        |call: Call, ReadSection { path, section_id }| async move {
-            let path = place(&path)?;
-            let (text, _) = read::text(&path, &paths::read(&call, &path).await?, None)?;
-            let mut count = 0;
-            let found = sections(&text).inspect(|_| count += 1).find(|section| section.id == section_id);
-            let TextSection { title, start_line, end_line, .. } = found.ok_or_else(|| {
-                ToolError::new(format!("{path} has no section `{}`", section_id.escape_debug())).hint(
-                    match count {
-                        0 => "the file is empty".to_owned(),
-                        count => format!("its sections are paragraph:1 to paragraph:{count}"),
-                    },
-                )
-            })?;
-            let mut content = String::new();
-            for (at, line) in text.lines().enumerate().take(end_line).skip(start_line - 1) {
-                if at + 1 > start_line {
-                    content.push('\n');
-                }
-                content.push_str(line);
-            }
-            let output = ToolOutput::text(content).with_metadata("title", title);
-            Ok::<_, ToolError>(output.with_metadata("line_range", vec![start_line, end_line]))
-        },
-    );
-    finish(tool, "files", Effect::Reads, &[("file_path", "path")])
+) -> Result<ToolOutput, ToolError> {
+    let path = place(&path)?;
+    let bytes = paths::read(&Call::new(context, options), &path).await?;
+    let (text, _) = read::text(&path, &bytes, None)?;
+    let mut count = 0;
+    let found = sections(&text).inspect(|_| count += 1).find(|section| section.id == section_id);
+    let TextSection { title, start_line, end_line, .. } = found.ok_or_else(|| {
+        let error = ToolError::new(format!("{path} has no section `{}`", section_id.escape_debug()));
+        error.hint(match count {
+            0 => "the file is empty".to_owned(),
+            count => format!("its sections are paragraph:1 to paragraph:{count}"),
+        })
+    })?;
+    let mut content = String::new();
+    for (at, line) in text.lines().enumerate().take(end_line).skip(start_line - 1) {
+        if at + 1 > start_line {
+            content.push('\n');
+        }
+        content.push_str(line);
+    }
+    let output = ToolOutput::text(content).with_metadata("title", title);
+    Ok(output.with_metadata("line_range", vec![start_line, end_line]))
 }
 
 #[cfg(test)]

@@ -5,70 +5,20 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolwright_core::{ErrorKind, RootedPath, Structured, ToolDef, ToolError, glob_match};
+use toolwright_core::{ErrorKind, RootedPath, Structured, ToolContext, ToolError, glob_match, tool};
 
-use super::{here, outline, place, yes};
+use super::{outline, place};
 use crate::file_texts;
 use crate::glob_files::{is_pattern, path_matches};
 use crate::grep_files::{below, regex};
 use crate::matching_lines::{Hit, Wanted, cut};
-use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::options::{Call, Options, count, within_time};
 use crate::paths::FileKind;
 use crate::walk::{Hidden, walk};
-use crate::{options, paths, shell};
+use crate::{paths, shell};
 
-#[derive(Deserialize, JsonSchema)]
-struct SearchFiles {
-    /// What to look for: a regular expression in texts, a name or pattern for files, a word in titles.
-    query: String,
-    /// Look in the texts, at the names of files, or at the titles of their sections.
-    #[serde(default)]
-    search_type: SearchType,
-    /// The file or folder to look in.
-    #[serde(default = "here")]
-    path: RootedPath,
-    /// Only files whose path matches.
-    #[serde(default = "everything")]
-    file_pattern: String,
-    /// The most matches to give back; all of them are counted.
-    #[serde(default = "hundred")]
-    max_results: i64,
-    /// Capital and small letters differ.
-    #[serde(default)]
-    case_sensitive: bool,
-    /// Also give the lines around a match.
-    #[serde(default = "yes")]
-    include_context: bool,
-    /// How many lines around a match.
-    #[serde(default = "three")]
-    context_lines: i64,
-    /// For names: how deep to go.
-    #[serde(default = "three")]
-    max_depth: i64,
-    /// For names: how many files to look at.
-    #[serde(default = "thousand")]
-    max_files: i64,
-    /// Stop after so many seconds.
-    timeout: Option<f64>,
-}
-
+/// The pattern that all files match, hidden ones too.
 const EVERYTHING: &str = "**/*";
-
-fn everything() -> String {
-    EVERYTHING.to_owned()
-}
-
-fn hundred() -> i64 {
-    100
-}
-
-fn thousand() -> i64 {
-    1000
-}
-
-fn three() -> i64 {
-    3
-}
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -124,38 +74,85 @@ impl SearchMatch {
     }
 }
 
-/// The tool `search_files`.
-pub(crate) fn search_files(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "search_files",
-        "Find files by what they hold, by name, or by the titles of their sections.",
-        |call: Call, arguments: SearchFiles| async move {
-            let start = Instant::now();
-            let most = count("max_results", arguments.max_results)?;
-            let search = async {
-                match arguments.search_type {
-                    SearchType::Filename => names(&call, &arguments).await,
-                    SearchType::Content | SearchType::Structure => texts(&call, &arguments, most).await,
-                }
-            };
-            let mut found = match arguments.timeout.map(shell::seconds).transpose()? {
-                None => search.await?,
-                Some(time) => tokio::time::timeout(time, search).await.map_err(|_| {
-                    let message = format!("the search took longer than {} seconds", time.as_secs_f64());
-                    ToolError::of(ErrorKind::Timeout, message)
-                })??,
-            };
-            found.truncated = found.total_matches > most || found.metadata.contains_key("matches_left_out");
-            found.matches.truncate(most);
-            found.search_duration_ms = start.elapsed().as_secs_f64() * 1000.0;
-            Ok::<_, ToolError>(Structured(found))
-        },
-    );
-    finish(tool, "search", Effect::Reads, &[("pattern", "query")])
+/// Find files by what they hold, by name, or by the titles of their sections.
+#[tool(category = "search", sandboxed, read_only, finish = within_time)]
+pub(crate) async fn search_files(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// What to look for: a regular expression in texts, a name or pattern for files, a word in titles.
+    #[tool(alias = "pattern")]
+    query: String,
+    /// Look in the texts, at the names of files, or at the titles of their sections.
+    #[tool(default)]
+    search_type: SearchType,
+    /// The file or folder to look in.
+    #[tool(default = ".")]
+    path: RootedPath,
+    /// Only files whose path matches.
+    #[tool(default = "**/*")]
+    file_pattern: String,
+    /// The most matches to give back; all of them are counted.
+    #[tool(default = 100)]
+    max_results: i64,
+    /// Capital and small letters differ.
+    #[tool(default)]
+    case_sensitive: bool,
+    /// Also give the lines around a match.
+    #[tool(default = true)]
+    include_context: bool,
+    /// How many lines around a match.
+    #[tool(default = 3)]
+    context_lines: i64,
+    /// For names: how deep to go.
+    #[tool(default = 3)]
+    max_depth: i64,
+    /// For names: how many files to look at.
+    #[tool(default = 1000)]
+    max_files: i64,
+    /// Stop after so many seconds.
+    timeout: Option<f64>,
+) -> Result<Structured<SearchReport>, ToolError> {
+    let start = Instant::now();
+    let call = &Call::new(context, options);
+    let most = count("max_results", max_results)?;
+    let place = place(&path)?;
+    let wanted = WantedFiles { query, search_type, place, file_pattern, case_sensitive };
+    let search = async {
+        match search_type {
+            SearchType::Filename => {
+                let depth = count("max_depth", max_depth)?;
+                names(call, &wanted, depth, count("max_files", max_files)?).await
+            }
+            SearchType::Content | SearchType::Structure => {
+                let around = if include_context { count("context_lines", context_lines)? } else { 0 };
+                texts(call, &wanted, most, around).await
+            }
+        }
+    };
+    let mut found = match timeout.map(shell::seconds).transpose()? {
+        None => search.await?,
+        Some(time) => tokio::time::timeout(time, search).await.map_err(|_| {
+            let message = format!("the search took longer than {} seconds", time.as_secs_f64());
+            ToolError::of(ErrorKind::Timeout, message)
+        })??,
+    };
+    found.truncated = found.total_matches > most || found.metadata.contains_key("matches_left_out");
+    found.matches.truncate(most);
+    found.search_duration_ms = start.elapsed().as_secs_f64() * 1000.0;
+    Ok(Structured(found))
 }
 
-fn nothing(arguments: &SearchFiles) -> SearchReport {
+/// What is looked for, and where.
+struct WantedFiles {
+    query: String,
+    search_type: SearchType,
+    /// From the root of the run.
+    place: String,
+    file_pattern: String,
+    case_sensitive: bool,
+}
+
+fn nothing(arguments: &WantedFiles) -> SearchReport {
     SearchReport {
         query: arguments.query.clone(),
         search_type: arguments.search_type,
@@ -170,10 +167,13 @@ fn nothing(arguments: &SearchFiles) -> SearchReport {
 }
 
 /// Files by name: a pattern, or a piece of the name.
-async fn names(call: &Call, arguments: &SearchFiles) -> Result<SearchReport, ToolError> {
-    let folder = place(&arguments.path)?;
-    let depth = options::count("max_depth", arguments.max_depth)?;
-    let most_files = options::count("max_files", arguments.max_files)?;
+async fn names(
+    call: &Call<'_>,
+    arguments: &WantedFiles,
+    depth: usize,
+    most_files: usize,
+) -> Result<SearchReport, ToolError> {
+    let folder = arguments.place.clone();
     let files: Vec<String> = match paths::find(call, &folder).await?.about.map(|about| about.kind) {
         None => return Err(paths::missing(call, &folder).await),
         Some(FileKind::File) => vec![folder],
@@ -200,15 +200,19 @@ async fn names(call: &Call, arguments: &SearchFiles) -> Result<SearchReport, Too
 }
 
 /// Lines of texts, or sections by title.
-async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<SearchReport, ToolError> {
-    let path = place(&arguments.path)?;
-    let around = if arguments.include_context { count("context_lines", arguments.context_lines)? } else { 0 };
+async fn texts(
+    call: &Call<'_>,
+    arguments: &WantedFiles,
+    most: usize,
+    around: usize,
+) -> Result<SearchReport, ToolError> {
+    let path = &arguments.place;
     let pattern = regex(&arguments.query, !arguments.case_sensitive)?;
-    let files = below(call, &path, Hidden::Shown).await?;
-    if files.is_empty() && paths::find(call, &path).await?.about.is_none() {
-        return Err(paths::missing(call, &path).await);
+    let files = below(call, path, Hidden::Shown).await?;
+    if files.is_empty() && paths::find(call, path).await?.about.is_none() {
+        return Err(paths::missing(call, path).await);
     }
-    let fits = |file: &str| file == path || is_wanted(arguments, inside(&path, file));
+    let fits = |file: &str| file == *path || is_wanted(arguments, inside(path, file));
     let files = files.into_iter().filter(|(file, _)| fits(file));
     let mut found = nothing(arguments);
     let mut wanted = Wanted::new(most, around, around);
@@ -246,7 +250,7 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Sear
 
 /// Whether a file is one to look at. The insides of repositories are not, and hidden names count unless a
 /// pattern says what to look at.
-fn is_wanted(arguments: &SearchFiles, path: &str) -> bool {
+fn is_wanted(arguments: &WantedFiles, path: &str) -> bool {
     !path.split('/').any(|name| matches!(name, ".git" | ".svn" | ".hg"))
         && (arguments.file_pattern == EVERYTHING || path_matches(&arguments.file_pattern, path))
 }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ToolContext, ToolDef, ToolError};
+use toolwright_core::{ToolContext, ToolError, tool};
 
-use crate::options::{Effect, Options, finish};
+use crate::options::Options;
 
 /// How many items a plan has when it is made.
 const ITEMS: std::ops::RangeInclusive<usize> = 2..=20;
@@ -90,49 +90,6 @@ struct NewItem {
     priority: Priority,
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Create {
-    /// What it is all for.
-    goal: Option<String>,
-    /// The items in order, 2 to 20.
-    items: Vec<NewItem>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {}
-
-#[derive(Deserialize, JsonSchema)]
-struct Update {
-    /// Which item.
-    item_id: String,
-    /// How far it is.
-    status: Option<ItemStatus>,
-    /// A new title.
-    title: Option<String>,
-    /// A new text.
-    content: Option<String>,
-    /// The item as something that is being done.
-    active_form: Option<String>,
-    /// How much it matters.
-    priority: Option<Priority>,
-    /// What it waits for, when it is blocked.
-    blocked_reason: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Added {
-    #[serde(flatten)]
-    item: NewItem,
-    /// The item it comes after; the last one when left out.
-    after_item_id: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Remove {
-    /// Which item.
-    item_id: String,
-}
-
 impl Items {
     fn add(&mut self, new: NewItem, at: Option<usize>) -> Result<PlanItem, ToolError> {
         let active = new.active_form.as_deref().unwrap_or_default();
@@ -212,10 +169,10 @@ fn short(name: &str, text: &str) -> Result<(), ToolError> {
 /// Changes the plan there is, or says that there is none.
 fn change<T>(
     context: &ToolContext,
-    instance: &str,
+    options: &Options,
     work: impl FnOnce(&mut Items) -> Result<T, ToolError>,
 ) -> Result<T, ToolError> {
-    context.store_as::<Option<Items>>(instance).update(|plan| match plan {
+    context.store_as::<Option<Items>>(options.instance_name()).update(|plan| match plan {
         Some(plan) => {
             // A change that fails half way changes nothing.
             let mut changed = plan.clone();
@@ -227,127 +184,138 @@ fn change<T>(
     })
 }
 
-/// The tool `plan_create`.
-pub(crate) fn plan_create(options: &Options) -> ToolDef {
-    let description =
-        "Make a plan: what it is for, and 2 to 20 items. It takes the place of the plan before.";
-    let instance = options.instance_name().to_owned();
-    let tool = ToolDef::typed("plan_create", description, move |context: ToolContext, arguments: Create| {
-        let made = create(&context, &instance, arguments);
-        async move { made }
-    });
-    finish(tool, "planning", Effect::Reads, &[])
-}
-
-fn create(context: &ToolContext, instance: &str, arguments: Create) -> Result<String, ToolError> {
-    let count = arguments.items.len();
+/// Make a plan: what it is for, and 2 to 20 items. It takes the place of the plan before.
+#[tool(category = "planning", read_only)]
+pub(crate) async fn plan_create(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// What it is all for.
+    goal: Option<String>,
+    /// The items in order, 2 to 20.
+    items: Vec<NewItem>,
+) -> Result<String, ToolError> {
+    let count = items.len();
     if !ITEMS.contains(&count) {
         let message = format!("a plan has {} to {} items, and this has {count}", ITEMS.start(), ITEMS.end());
         return Err(ToolError::invalid(message));
     }
-    let mut plan = Items { goal: arguments.goal, ..Items::default() };
+    let mut plan = Items { goal, ..Items::default() };
     if let Some(goal) = &plan.goal {
         short("goal", goal)?;
     }
-    for item in arguments.items {
+    for item in items {
         plan.add(item, None)?;
     }
     let told = plan.told();
-    context.store_as::<Option<Items>>(instance).set(Some(plan));
+    context.store_as::<Option<Items>>(options.instance_name()).set(Some(plan));
     Ok(told)
 }
 
-/// The tool `plan_read`.
-pub(crate) fn plan_read(options: &Options) -> ToolDef {
-    of(options, "plan_read", "See the plan, the ids of its items, and how far it is.", |plan, Nothing {}| {
-        Ok(plan.told())
+/// See the plan, the ids of its items, and how far it is.
+#[tool(category = "planning", read_only)]
+pub(crate) async fn plan_read(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+) -> Result<String, ToolError> {
+    change(context, options, |plan| Ok(plan.told()))
+}
+
+/// Change an item of the plan: begin it, finish it, or word it anew.
+#[tool(category = "planning", read_only)]
+pub(crate) async fn plan_update(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// Which item.
+    item_id: String,
+    /// How far it is.
+    status: Option<ItemStatus>,
+    /// A new title.
+    title: Option<String>,
+    /// A new text.
+    content: Option<String>,
+    /// The item as something that is being done.
+    active_form: Option<String>,
+    /// How much it matters.
+    priority: Option<Priority>,
+    /// What it waits for, when it is blocked.
+    blocked_reason: Option<String>,
+) -> Result<String, ToolError> {
+    change(context, options, |plan| {
+        let at = plan.place(&item_id)?;
+        let texts = [
+            ("title", &title),
+            ("content", &content),
+            ("active_form", &active_form),
+            ("blocked_reason", &blocked_reason),
+        ];
+        for (name, text) in texts {
+            short(name, text.as_deref().unwrap_or_default())?;
+        }
+        if status.is_none() && priority.is_none() && texts.iter().all(|(_, text)| text.is_none()) {
+            return Err(ToolError::invalid("there is nothing to change: name at least one new value"));
+        }
+        let others = plan.items.iter().enumerate().filter(|(other, _)| *other != at);
+        let busy = others.map(|(_, item)| item).find(|item| item.status == ItemStatus::InProgress);
+        if let (Some(ItemStatus::InProgress), Some(busy)) = (status, busy) {
+            let message = format!("one item at a time is in progress, and `{}` is", busy.title);
+            return Err(ToolError::invalid(message).hint("finish it first"));
+        }
+        let item = plan.items.get_mut(at).ok_or_else(|| ToolError::new("the item is gone"))?;
+        item.status = status.unwrap_or(item.status);
+        item.title = title.unwrap_or_else(|| item.title.clone());
+        item.content = content.unwrap_or_else(|| item.content.clone());
+        item.priority = priority.unwrap_or(item.priority);
+        item.active_form = active_form.or_else(|| item.active_form.take());
+        item.blocked_reason = blocked_reason.or_else(|| item.blocked_reason.take());
+        Ok(format!("updated `{}`: {}", item.title, item.status.word()))
     })
 }
 
-/// The tool `plan_update`.
-pub(crate) fn plan_update(options: &Options) -> ToolDef {
-    of(
-        options,
-        "plan_update",
-        "Change an item of the plan: begin it, finish it, or word it anew.",
-        |plan, new: Update| {
-            let at = plan.place(&new.item_id)?;
-            let texts = [
-                ("title", &new.title),
-                ("content", &new.content),
-                ("active_form", &new.active_form),
-                ("blocked_reason", &new.blocked_reason),
-            ];
-            for (name, text) in texts {
-                short(name, text.as_deref().unwrap_or_default())?;
-            }
-            if new.status.is_none() && new.priority.is_none() && texts.iter().all(|(_, text)| text.is_none())
-            {
-                return Err(ToolError::invalid("there is nothing to change: name at least one new value"));
-            }
-            let busy = plan
-                .items
-                .iter()
-                .enumerate()
-                .find(|(other, item)| *other != at && item.status == ItemStatus::InProgress);
-            if let (Some(ItemStatus::InProgress), Some((_, busy))) = (new.status, busy) {
-                let message = format!("one item at a time is in progress, and `{}` is", busy.title);
-                return Err(ToolError::invalid(message).hint("finish it first"));
-            }
-            let item = plan.items.get_mut(at).ok_or_else(|| ToolError::new("the item is gone"))?;
-            item.status = new.status.unwrap_or(item.status);
-            item.title = new.title.unwrap_or_else(|| item.title.clone());
-            item.content = new.content.unwrap_or_else(|| item.content.clone());
-            item.priority = new.priority.unwrap_or(item.priority);
-            item.active_form = new.active_form.or_else(|| item.active_form.take());
-            item.blocked_reason = new.blocked_reason.or_else(|| item.blocked_reason.take());
-            Ok(format!("updated `{}`: {}", item.title, item.status.word()))
-        },
-    )
-}
-
-/// The tool `plan_add_item`.
-pub(crate) fn plan_add_item(options: &Options) -> ToolDef {
-    let description = "Add an item to the plan, at its end or after another.";
-    of(options, "plan_add_item", description, |plan, Added { item, after_item_id }: Added| {
+/// Add an item to the plan, at its end or after another.
+#[tool(category = "planning", read_only)]
+pub(crate) async fn plan_add_item(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// What the item is called.
+    title: String,
+    /// What is to be done.
+    #[tool(default)]
+    content: String,
+    /// The same as something that is being done, for example `Writing the tests`.
+    active_form: Option<String>,
+    /// How much it matters.
+    #[tool(default)]
+    priority: Priority,
+    /// The item it comes after; the last one when left out.
+    after_item_id: Option<String>,
+) -> Result<String, ToolError> {
+    change(context, options, |plan| {
         if plan.items.len() >= *ITEMS.end() {
             return Err(ToolError::invalid(format!("a plan has at most {} items", ITEMS.end())));
         }
         let at = after_item_id.map(|id| plan.place(&id)).transpose()?;
-        let added = plan.add(item, at.map(|at| at + 1))?;
+        let added = plan.add(NewItem { title, content, active_form, priority }, at.map(|at| at + 1))?;
         Ok(format!("added `{}` (id: {})", added.title, added.id))
     })
 }
 
-/// The tool `plan_remove_item`.
-pub(crate) fn plan_remove_item(options: &Options) -> ToolDef {
-    of(options, "plan_remove_item", "Take an item out of the plan.", |plan, old: Remove| {
-        let at = plan.place(&old.item_id)?;
+/// Take an item out of the plan.
+#[tool(category = "planning", read_only)]
+pub(crate) async fn plan_remove_item(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// Which item.
+    item_id: String,
+) -> Result<String, ToolError> {
+    change(context, options, |plan| {
+        let at = plan.place(&item_id)?;
         Ok(format!("removed `{}`", plan.items.remove(at).title))
     })
 }
 
-/// The tool `plan_clear`.
-pub(crate) fn plan_clear(options: &Options) -> ToolDef {
-    let instance = options.instance_name().to_owned();
-    let description = "Forget the plan.";
-    let tool = ToolDef::typed("plan_clear", description, move |context: ToolContext, Nothing {}: Nothing| {
-        context.store_as::<Option<Items>>(&instance).set(None);
-        async { Ok::<_, ToolError>("the plan is forgotten") }
-    });
-    finish(tool, "planning", Effect::Reads, &[])
-}
-
-/// A tool that works on the plan there is.
-fn of<A, F>(options: &Options, name: &str, description: &str, work: F) -> ToolDef
-where
-    A: serde::de::DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(&mut Items, A) -> Result<String, ToolError> + Send + Sync + 'static,
-{
-    let instance = options.instance_name().to_owned();
-    let tool = ToolDef::typed(name, description, move |context: ToolContext, arguments: A| {
-        let done = change(&context, &instance, |plan| work(plan, arguments));
-        async move { done }
-    });
-    finish(tool, "planning", Effect::Reads, &[])
+/// Forget the plan.
+#[tool(category = "planning", read_only)]
+pub(crate) async fn plan_clear(context: &ToolContext, #[tool(setup)] options: &Options) -> &'static str {
+    context.store_as::<Option<Items>>(options.instance_name()).set(None);
+    "the plan is forgotten"
 }

@@ -5,12 +5,14 @@
 //! another way than the other tools do.
 
 mod bounded_output;
+mod edit;
 mod execute;
 mod files;
 mod lists;
 mod operations;
 mod outline;
 mod picture;
+mod plan;
 mod python;
 mod read;
 mod search;
@@ -18,16 +20,18 @@ mod shell;
 mod tokens;
 
 use serde_json::{Value, json};
-use toolwright_core::{RootedPath, ToolDef, ToolError};
+use toolwright_core::{
+    Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDef, ToolError, ToolOutput, ToolPolicy, ToolSpec,
+};
 
-use crate::names::Make;
+use super::Make;
 use crate::paths;
 
 /// The references and what they stand for.
-pub(crate) const TOOLS: [(&str, Make); 25] = [
+pub(crate) const TOOLS: [(&str, Make); 34] = [
     ("marsys.read_file", read::read_file),
     ("marsys.write_file", files::write_file),
-    ("marsys.edit_file", crate::edit_file::edit_file_changes),
+    ("marsys.edit_file", edit::edit_file),
     ("marsys.list_files", lists::list_files),
     ("marsys.search_files", search::search_files),
     ("marsys.create_directory", files::create_directory),
@@ -50,17 +54,69 @@ pub(crate) const TOOLS: [(&str, Make); 25] = [
     ("shell_head", shell::shell_head),
     ("shell_tail", shell::shell_tail),
     ("shell_diff", shell::shell_diff),
+    ("marsys.parse_csv", crate::data::parse_csv),
+    ("marsys.analyze_data", crate::data::analyze_data),
+    ("marsys.transform_json", crate::data::transform_json),
+    ("plan_create", plan::plan_create),
+    ("plan_read", plan::plan_read),
+    ("plan_update", plan::plan_update),
+    ("plan_add_item", plan::plan_add_item),
+    ("plan_remove_item", plan::plan_remove_item),
+    ("plan_clear", plan::plan_clear),
 ];
 
-/// What all of them share: a model may say why it makes a call.
-pub(crate) fn as_there(tool: ToolDef) -> ToolDef {
-    tool.edit(|spec, _| {
+/// Whether a name is one of the tools that take `reasoning`. Those for plans and data do not.
+pub(crate) fn takes_reasoning(reference: &str) -> bool {
+    let without = ["plan_", "marsys.parse_csv", "marsys.analyze_data", "marsys.transform_json"];
+    !without.iter().any(|start| reference.starts_with(start))
+        && TOOLS.iter().any(|(name, _)| *name == reference)
+}
+
+/// A tool whose calls may say why they are made.
+struct ReasoningTool(ToolDef);
+
+/// The parameter that says so.
+const REASONING: &str = "reasoning";
+
+pub(crate) fn with_reasoning(tool: ToolDef) -> ToolDef {
+    let tool = tool.edit(|spec, _| {
         let properties = spec.parameters.get_mut("properties").and_then(Value::as_object_mut);
         if let Some(properties) = properties {
             let reasoning = json!({"type": ["string", "null"], "description": "Why; nothing depends on it."});
-            properties.insert("reasoning".to_owned(), reasoning);
+            properties.insert(REASONING.to_owned(), reasoning);
         }
-    })
+    });
+    ToolDef::of(ReasoningTool(tool))
+}
+
+impl Tool for ReasoningTool {
+    fn spec(&self) -> &ToolSpec {
+        self.0.spec()
+    }
+
+    fn policy(&self) -> &ToolPolicy {
+        self.0.policy()
+    }
+
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        Tool::prepare(&self.0, arguments)
+    }
+
+    /// People and the record see the reason; the tool itself has no such parameter.
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        mut arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        if let Some(arguments) = arguments.as_object_mut() {
+            arguments.shift_remove(REASONING);
+        }
+        self.0.call(context, arguments)
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Tool::identity(&self.0)
+    }
 }
 
 /// A path from the root of the run: without `.` and `..`, and `.` for the root itself.
@@ -81,14 +137,6 @@ pub(crate) fn place(path: &str) -> Result<String, ToolError> {
         }
     }
     Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
-}
-
-fn here() -> RootedPath {
-    ".".into()
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[cfg(test)]

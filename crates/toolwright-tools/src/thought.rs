@@ -1,18 +1,7 @@
 //! `think`: a place to put a thought. It does nothing, and that is its use.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
-use toolwright_core::{CallView, ToolContext, ToolDef, ToolError};
-
-use crate::options::{Effect, finish};
-
-#[derive(Deserialize, JsonSchema)]
-struct Think {
-    /// A thought to think about.
-    #[serde(rename = "thought")]
-    _thought: String,
-}
+use toolwright_core::{CallView, ToolDef, ToolError, tool};
 
 /// The tool `think`, with what a file's `config` says of it beside the options of every tool: `description`,
 /// and `thought_description` for its parameter. These are taken out of `config`.
@@ -29,16 +18,22 @@ pub(crate) fn from_config(config: &mut Value) -> Result<ToolDef, ToolError> {
 }
 
 /// The tool `think`.
-pub fn think() -> ToolDef {
-    let tool = ToolDef::typed(
-        "think",
-        "Write a thought down. Nothing is looked up and nothing changes; use it to reason through something involved, \
-         to go over the rules that apply, or to check a result before going on.",
-        |_: ToolContext, _: Think| async { "" },
-    );
-    let viewer = |arguments: &Value| {
-        let thought = arguments.get("thought").and_then(Value::as_str).unwrap_or_default();
-        Ok(CallView::markdown("Thought", thought))
-    };
-    finish(tool.with_viewer(viewer), "planning", Effect::Reads, &[])
+#[tool(
+    description = "Write a thought down. Nothing is looked up and nothing changes; use it to reason through something \
+                   involved, to go over the rules that apply, or to check a result before going on.",
+    category = "planning",
+    read_only,
+    viewer = thought_view
+)]
+pub async fn think(
+    /// A thought to think about.
+    #[tool(rename = "thought")]
+    _thought: String,
+) -> &'static str {
+    ""
+}
+
+fn thought_view(arguments: &Value) -> CallView {
+    let thought = arguments.get("thought").and_then(Value::as_str).unwrap_or_default();
+    CallView::markdown("Thought", thought)
 }

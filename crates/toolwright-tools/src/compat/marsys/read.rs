@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_core::{ErrorKind, RootedPath, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, RootedPath, ToolContext, ToolError, ToolOutput, tool};
 
 use super::outline::{self, Overview, TextSection};
 use super::picture::{self, Picture, PictureOptions};
 use super::place;
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Options, within_time};
 use crate::{decode, paths};
 
 /// The most lines of one read.
@@ -22,41 +22,6 @@ const MOST_CHARACTERS: usize = 120_000;
 const LONG_JSON: usize = 40_000;
 const LONG_TEXT: usize = 200;
 const LONG_LIST: usize = 20;
-
-#[derive(Deserialize, JsonSchema)]
-struct ReadFile {
-    /// The file to read.
-    path: RootedPath,
-    /// The first line, counted from 1. Left out, the first 250 lines are read.
-    start_line: Option<i64>,
-    /// The last line; at most 250 lines are read at once.
-    end_line: Option<i64>,
-    /// What to read without a start_line: partial is the first 250 lines, full all of it, progressive the
-    /// titles of its sections, overview also their lines; auto decides by the length.
-    #[serde(default)]
-    strategy: Strategy,
-    /// How the text is stored, for example utf-8 or latin-1; found out when left out. What does not fit it is
-    /// read as latin-1.
-    encoding: Option<String>,
-    /// Also tell which sections the file has.
-    #[serde(default)]
-    include_overview: bool,
-    /// Make a picture smaller that has more pixels.
-    max_pixels: Option<u64>,
-    /// Whose tokens a picture is counted in: openai, anthropic, google or xai.
-    provider: Option<String>,
-    /// How closely a picture will be looked at: high or low.
-    detail: Option<String>,
-    /// For PDF documents, which cannot be read yet.
-    start_page: Option<i64>,
-    /// For PDF documents, which cannot be read yet.
-    end_page: Option<i64>,
-    /// For PDF documents, which cannot be read yet.
-    #[serde(default)]
-    extract_images: bool,
-    /// For PDF documents, which cannot be read yet.
-    max_images_per_page: Option<i64>,
-}
 
 /// How much of a file is read.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -84,63 +49,84 @@ impl Strategy {
     }
 }
 
-impl ReadFile {
-    /// True when something is asked for that only a PDF document has.
-    fn wants_pages(&self) -> bool {
-        self.extract_images
-            || [self.start_page, self.end_page, self.max_images_per_page].iter().any(Option::is_some)
+/// Read lines of a text file, at most 250 at once, or look at a picture.
+// What is told is true: a file that is shown whole is not called partial, and the range is that of the lines
+// shown.
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub(crate) async fn read_file(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The file to read.
+    #[tool(alias = "file_path")]
+    path: RootedPath,
+    /// The first line, counted from 1. Left out, the first 250 lines are read.
+    start_line: Option<i64>,
+    /// The last line; at most 250 lines are read at once.
+    end_line: Option<i64>,
+    #[tool(
+        default,
+        description = "What to read without a start_line: partial is the first 250 lines, full all of it, progressive the \
+                       titles of its\nsections, overview also their lines; auto decides by the length."
+    )]
+    strategy: Strategy,
+    #[tool(
+        description = "How the text is stored, for example utf-8 or latin-1; found out when left out. What does not fit it \
+                       is read as\nlatin-1."
+    )]
+    encoding: Option<String>,
+    /// Also tell which sections the file has.
+    #[tool(default)]
+    include_overview: bool,
+    /// Make a picture smaller that has more pixels.
+    max_pixels: Option<u64>,
+    /// Whose tokens a picture is counted in: openai, anthropic, google or xai.
+    provider: Option<String>,
+    /// How closely a picture will be looked at: high or low.
+    detail: Option<String>,
+    /// For PDF documents, which cannot be read yet.
+    start_page: Option<i64>,
+    /// For PDF documents, which cannot be read yet.
+    end_page: Option<i64>,
+    /// For PDF documents, which cannot be read yet.
+    #[tool(default)]
+    extract_images: bool,
+    /// For PDF documents, which cannot be read yet.
+    max_images_per_page: Option<i64>,
+) -> Result<ToolOutput, ToolError> {
+    if extract_images || [start_page, end_page, max_images_per_page].iter().any(Option::is_some) {
+        return Err(ToolError::invalid("PDF documents cannot be read yet").hint(
+            "leave out start_page, end_page, extract_images and max_images_per_page; text has start_line and end_line",
+        ));
     }
-}
-
-/// `read_file` as MARSYS has it, for text and pictures. What is told is true: a file that is shown whole is
-/// not called partial, and the range is that of the lines shown.
-pub(crate) fn read_file(options: &Options) -> ToolDef {
-    let tool = define(
-        options,
-        "read_file",
-        "Read lines of a text file, at most 250 at once, or look at a picture.",
-        |call: Call, arguments: ReadFile| async move {
-            if arguments.wants_pages() {
-                let error = ToolError::invalid("PDF documents cannot be read yet");
-                return Err(error.hint(
-                    "leave out start_page, end_page, extract_images and max_images_per_page; text has start_line and end_line",
-                ));
-            }
-            let path = place(&arguments.path)?;
-            let range = range(arguments.start_line, arguments.end_line)?;
-            let bytes = paths::read(&call, &path).await?;
-            if let Some(picture) = Picture::of(&path, &bytes) {
-                let look = PictureOptions {
-                    most_pixels: arguments
-                        .max_pixels
-                        .unwrap_or(picture::MOST_PIXELS)
-                        .clamp(1, picture::MOST_PIXELS),
-                    vendor: arguments.provider.unwrap_or_else(|| "generic".to_owned()),
-                    low: arguments.detail.as_deref() == Some("low"),
-                };
-                return picture?.show(path, bytes, look).await;
-            }
-            let (text, encoding) = text(&path, &bytes, arguments.encoding.as_deref())?;
-            let overview = arguments.include_overview.then(|| outline::overview(&path, &text));
-            let strategy = match arguments.start_line {
-                None => arguments.strategy.decided(text.chars().count()),
-                Some(_) => Strategy::Partial,
-            };
-            let shown = match strategy {
-                Strategy::Partial | Strategy::Auto => show(path, &text, range)?,
-                Strategy::Full => whole(path, &text)?,
-                Strategy::Progressive => outlined(path, &text, |section| section.title.clone()),
-                Strategy::Overview => outlined(path, &text, |section| section.to_string()),
-            };
-            let shown = Shown { encoding, file_size: bytes.len(), overview, ..shown };
-            let output = ToolOutput::serialize(&shown)?;
-            Ok::<_, ToolError>(match shown.note() {
-                Some(note) => output.with_metadata("status", "partial").with_metadata("message", note),
-                None => output,
-            })
-        },
-    );
-    finish(tool, "files", Effect::Reads, &[("file_path", "path")])
+    let path = place(&path)?;
+    let range = range(start_line, end_line)?;
+    let bytes = paths::read(&Call::new(context, options), &path).await?;
+    if let Some(picture) = Picture::of(&path, &bytes) {
+        let look = PictureOptions {
+            most_pixels: max_pixels.unwrap_or(picture::MOST_PIXELS).clamp(1, picture::MOST_PIXELS),
+            vendor: provider.unwrap_or_else(|| "generic".to_owned()),
+            low: detail.as_deref() == Some("low"),
+        };
+        return picture?.show(path, bytes, look).await;
+    }
+    let (text, encoding) = text(&path, &bytes, encoding.as_deref())?;
+    let overview = include_overview.then(|| outline::overview(&path, &text));
+    let strategy = match start_line {
+        None => strategy.decided(text.chars().count()),
+        Some(_) => Strategy::Partial,
+    };
+    let shown = match strategy {
+        Strategy::Partial | Strategy::Auto => show(path, &text, range)?,
+        Strategy::Full => whole(path, &text)?,
+        Strategy::Progressive => outlined(path, &text, |section| section.title.clone()),
+        Strategy::Overview => outlined(path, &text, |section| section.to_string()),
+    };
+    let shown = Shown { encoding, file_size: bytes.len(), overview, ..shown };
+    let output = ToolOutput::serialize(&shown)?;
+    Ok(match shown.note() {
+        Some(note) => output.with_metadata("status", "partial").with_metadata("message", note),
+        None => output,
+    })
 }
 
 /// The text of a file and the name of its encoding.
