@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use toolwright::Environment;
 use toolwright::lang::{Loaded, find_dotenv, parse_dotenv};
 use toolwright::text::clip;
-use toolwright::{Environment, ToolError};
 
 use crate::console::Console;
 use crate::opening::{FileChoice, ParsedFile};
@@ -22,11 +22,17 @@ pub fn choose(console: &Console, named: Option<PathBuf>) -> Option<FileChoice> {
 
 /// The default file, when there is one here. Using it is said: it was not named.
 pub fn default(console: &Console) -> Option<FileChoice> {
-    let there = Path::new(DEFAULT).is_file();
+    let there = is_here();
     if there {
         console.say(format_args!("using {DEFAULT}, which is here"));
     }
     there.then(|| FileChoice::found(DEFAULT))
+}
+
+/// Whether there is a default file here. A link counts, and is not followed: what a found file may not be is
+/// said when it is parsed.
+pub fn is_here() -> bool {
+    std::fs::symlink_metadata(DEFAULT).is_ok_and(|found| found.is_file() || found.is_symlink())
 }
 
 /// The given patterns; without any, `*`.
@@ -35,23 +41,26 @@ pub fn patterns(given: &[String]) -> Vec<&str> {
 }
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for
-/// built-in tools too. Nothing of it is started. A file that cannot be read might say it: that is an error.
-pub fn around(console: &Console) -> anyhow::Result<Option<ParsedFile>> {
-    if !Path::new(DEFAULT).is_file() {
+/// built-in tools too, once the file is trusted. Nothing of it is started. A file that cannot be read might
+/// say it: that is an error.
+pub async fn around(console: &Console) -> anyhow::Result<Option<ParsedFile>> {
+    if !is_here() {
         return Ok(None);
     }
-    let parsed = FileChoice::found(DEFAULT).parse_all()?;
+    let choice = FileChoice::found(DEFAULT);
+    let parsed = choice.parse_inert()?;
     if let Some(error) = parsed.file.error() {
         let refused = report::refused(error.problems());
         let hint =
             format!("the sandbox and the limits of {DEFAULT} hold for built-in tools too; mend or move it");
         return Err(refused.hint(hint).into());
     }
-    let says = ["sandbox", "limits"].iter().any(|section| parsed.file.has(section));
-    if says {
-        console.say(format_args!("using the sandbox and the limits of {DEFAULT}, which is here"));
+    let says = ["sandbox", "sandboxes", "limits"].iter().any(|section| parsed.file.has(section));
+    if !says {
+        return Ok(None);
     }
-    Ok(says.then_some(parsed))
+    console.say(format_args!("using the sandbox and the limits of {DEFAULT}, which is here"));
+    choice.parse(console).await.map(Some)
 }
 
 /// An error when a file that was named is not there.
@@ -134,21 +143,19 @@ pub fn tell_of_left_out(console: &Console, loaded: &Loaded) {
     )));
 }
 
-/// The variables of the process, and those of the `.env` file in use that are not set there.
-pub fn environment() -> anyhow::Result<Environment> {
-    let dotenv: HashMap<String, String> = dotenv(&std::env::current_dir()?).into_iter().collect();
+/// The variables of the process, and those of the `.env` file in use that are not set there. Where a file of
+/// tools is used, which was named or trusted, that is the nearest one; otherwise only the person's own.
+pub fn environment(uses_file: bool) -> anyhow::Result<Environment> {
+    let folder = std::env::current_dir()?;
+    let nearest = if uses_file { find_dotenv(&folder) } else { None };
+    let dotenv: HashMap<String, String> = dotenv(nearest).into_iter().collect();
     Ok(Environment::from_fn(move |name| std::env::var(name).ok().or_else(|| dotenv.get(name).cloned())))
-}
-
-/// A section that is not what it should be.
-pub fn wrong(error: ToolError) -> Usage {
-    Usage::from(error.info())
 }
 
 /// The variables of the `.env` file in use, without proxies: the author of a folder would see every request,
 /// keys included.
-fn dotenv(folder: &Path) -> Vec<(String, String)> {
-    let file = find_dotenv(folder).or_else(dotenv_of_llm_workers);
+fn dotenv(nearest: Option<PathBuf>) -> Vec<(String, String)> {
+    let file = nearest.or_else(dotenv_of_llm_workers);
     let text = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let mut variables = parse_dotenv(&text, |name| std::env::var(name).ok());
     variables.retain(|(name, _)| !name.to_ascii_lowercase().ends_with("_proxy"));

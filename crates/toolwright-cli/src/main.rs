@@ -19,6 +19,7 @@ mod lines;
 mod models;
 mod oauth_setup;
 mod opening;
+mod policies;
 mod prompt;
 mod prompt_env;
 mod report;
@@ -82,6 +83,7 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Serve(what) => on_runtime(console, commands::serve::run(what, console)),
         Command::Mcp(what) => on_runtime(console, commands::interruptible(commands::mcp::run(what, console))),
         Command::Sandbox(what) => on_runtime(console, commands::sandbox::run(&what, console)),
+        Command::Trust(what) => on_runtime(console, commands::trust::run(what, console)),
         Command::Doctor => on_runtime(console, commands::doctor::run(console)),
         Command::Run(what) => on_runtime(console, commands::run::run(what, console)),
         Command::Chat(what) => on_runtime(console, chat::run(what, console)),

@@ -1,7 +1,7 @@
 //! Which model answers: the one that is named, or the best there is on this machine.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::opening::FileChoice;
 use crate::prompt::printable;
 use crate::report::Usage;
-use crate::{demo, files, trust};
+use crate::{demo, files};
 
 /// What is used of each vendor when only its key is there.
 const USUAL: &[(&str, &str)] = &[
@@ -38,27 +38,7 @@ name one with --model or TOOLWRIGHT_MODEL, set a vendor's key (such as ANTHROPIC
 demo is the built-in demo, which has tools of its own";
 
 /// The models of a file, by name.
-#[derive(Clone, Default)]
-pub struct Named {
-    models: FileModels,
-    /// The file, when nobody named it: what its models are sent waits for the person's word.
-    found: Option<PathBuf>,
-}
-
-impl Named {
-    /// The models of a file that must be trusted first, or need not.
-    pub fn new(models: FileModels, found: Option<&Path>) -> Self {
-        Named { models, found: found.map(Path::to_owned) }
-    }
-}
-
-impl std::ops::Deref for Named {
-    type Target = FileModels;
-
-    fn deref(&self) -> &FileModels {
-        &self.models
-    }
-}
+pub type Named = FileModels;
 
 /// A model that a tool of a file asks for: one of the file's, or `vendor/model`.
 pub fn lent(console: &Console, name: &str, named: &Named) -> Option<Result<Arc<dyn Model>, ToolError>> {
@@ -301,9 +281,6 @@ pub fn listens(address: &str) -> Option<TcpStream> {
 /// The model of a name: one of the file's, or `vendor/model`.
 pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(config) = named.get(name) {
-        if let Some(file) = &named.found {
-            trust::model(console, file, name, config).map_err(files::wrong)?;
-        }
         return connect(console, &with_sight(config.clone()));
     }
     if name == "demo" {

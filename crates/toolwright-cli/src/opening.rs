@@ -1,8 +1,8 @@
 //! From a file to a session: the one way in which every command opens its file.
 //!
-//! The file is parsed, what the program lends to it is put together, the person is asked for the variables
-//! that are needed and not set, and the servers and sandboxes that are needed are started, when the person
-//! trusts the file with them.
+//! The file is parsed; one that was found is inert until the person trusts it. What the program lends to it
+//! is put together, the person is asked for the variables that are needed and not set, and the servers and
+//! sandboxes that are needed are started.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use toolwright::data::DataTools;
 use toolwright::file::{KnownTools, ToolFile};
 use toolwright::lang::{Loaded, Source, Wanted};
 use toolwright::mcp::Suspension;
-use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session};
+use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session, SessionBuilder};
 use toolwright::text::clip;
-use toolwright::{Environment, Redactor, RunBuilder, Toolset};
+use toolwright::{Environment, Policy, Redactor, RunBuilder, Toolset};
 
 use crate::args::SandboxArgs;
 use crate::commands::{ask, tools};
 use crate::console::Console;
 use crate::models::Named;
 use crate::report::{self, Usage};
+use crate::runs::record::UsedFile;
 use crate::server_questions::{FileAnswers, QuestionRoute};
-use crate::{files, models, oauth_setup, prompt, prompt_env, sandboxes, toolbox, trust};
+use crate::{files, models, oauth_setup, policies, prompt, prompt_env, sandboxes, toolbox, trust};
 
 /// Where approved definitions of the tools of MCP servers are kept.
-const LOCK: &str = "tools.lock";
+pub const LOCK: &str = "tools.lock";
 
 /// The most bytes shown of one change in a tool that is left out.
 const MOST_SHOWN: usize = 2000;
@@ -34,40 +35,42 @@ const MOST_SHOWN: usize = 2000;
 #[derive(Debug, Clone)]
 pub struct FileChoice {
     pub path: PathBuf,
-    /// It was found and not named: a stranger may have put it there, so what it opens waits for the person's
-    /// word.
+    /// It was found and not named: a stranger may have put it there, so it is inert until it is trusted.
     pub found: bool,
+    /// The content of a found file that was used before, by the person's own record.
+    pub used_before: Option<String>,
 }
 
 impl FileChoice {
     /// A file that the person named.
     pub fn named(path: impl Into<PathBuf>) -> Self {
-        FileChoice { path: path.into(), found: false }
+        FileChoice { path: path.into(), found: false, used_before: None }
     }
 
     /// A file that nobody named.
     pub fn found(path: impl Into<PathBuf>) -> Self {
-        FileChoice { path: path.into(), found: true }
+        FileChoice { path: path.into(), found: true, used_before: None }
     }
 
-    /// The path of a file that must be trusted first.
-    pub fn to_trust(&self) -> Option<&Path> {
-        self.found.then_some(&*self.path)
-    }
-
-    /// Parses the file. Its problems are in the error.
-    pub fn parse(&self) -> anyhow::Result<ParsedFile> {
-        files::exists(&self.path)?;
-        let parsed = self.parse_all()?;
+    /// Parses the file, and has it trusted if it was found. Its problems are in the error.
+    pub async fn parse(&self, console: &Console) -> anyhow::Result<ParsedFile> {
+        if !self.found {
+            files::exists(&self.path)?;
+        }
+        let parsed = self.parse_inert()?;
         match parsed.file.error() {
             Some(error) => Err(report::refused(error.problems()).into()),
-            None => Ok(parsed),
+            None => parsed.trusted(console).await,
         }
     }
 
-    /// Parses what can be parsed.
-    pub fn parse_all(&self) -> anyhow::Result<ParsedFile> {
-        let file = ToolFile::parse_in(self.path.clone(), std::env::current_dir()?);
+    /// Parses what can be parsed. A file that was found is inert: it can be checked, and not used.
+    pub fn parse_inert(&self) -> anyhow::Result<ParsedFile> {
+        let (path, folder) = (self.path.clone(), std::env::current_dir()?);
+        let file = match self.found {
+            true => ToolFile::parse_found(path, folder),
+            false => ToolFile::parse_in(path, folder),
+        };
         Ok(ParsedFile { choice: Some(self.clone()), file: Arc::new(file) })
     }
 }
@@ -81,9 +84,9 @@ pub struct ParsedFile {
 
 impl ParsedFile {
     /// The file that was chosen, or an empty one.
-    pub fn of(choice: Option<&FileChoice>) -> anyhow::Result<Self> {
+    pub async fn of(console: &Console, choice: Option<&FileChoice>) -> anyhow::Result<Self> {
         match choice {
-            Some(choice) => choice.parse(),
+            Some(choice) => choice.parse(console).await,
             None => Ok(ParsedFile {
                 choice: None,
                 file: Arc::new(ToolFile::parse_all(Source::text("no file", ""))),
@@ -91,25 +94,51 @@ impl ParsedFile {
         }
     }
 
-    /// Its models.
-    pub fn models(&self) -> Named {
-        Named::new(self.file.models().clone(), self.to_trust())
+    /// The same file, once the person trusts it. One that was named is trusted.
+    pub async fn trusted(self, console: &Console) -> anyhow::Result<Self> {
+        let Some(choice) = self.choice.as_ref().filter(|_| !self.file.is_trusted()) else { return Ok(self) };
+        trust::ask(console, choice, &self.file).await?;
+        self.trust()
     }
 
-    fn to_trust(&self) -> Option<&Path> {
-        self.choice.as_ref().and_then(FileChoice::to_trust)
+    /// The same file, trusted if the person did so before; nobody is asked.
+    pub fn trusted_already(self) -> anyhow::Result<Self> {
+        match &self.choice {
+            Some(choice) if !self.file.is_trusted() && trust::is_agreed(choice, &self.file)? => self.trust(),
+            _ => Ok(self),
+        }
+    }
+
+    fn trust(self) -> anyhow::Result<Self> {
+        // Nothing else holds the file yet.
+        let file = Arc::try_unwrap(self.file).map_err(|_| anyhow::anyhow!("the file is in use already"))?;
+        Ok(ParsedFile { choice: self.choice, file: Arc::new(file.trust()) })
+    }
+
+    /// Its models.
+    pub fn models(&self) -> Named {
+        self.file.models().clone()
+    }
+
+    /// The variables that the file may see: none while it is inert.
+    pub fn environment(&self) -> anyhow::Result<Environment> {
+        match self.file.is_trusted() {
+            true => files::environment(self.choice.is_some()),
+            false => Ok(Environment::empty()),
+        }
     }
 
     /// What the program lends to the file: the built-in tools under all their names, and values of variables.
     pub fn known(&self, environment: Environment) -> anyhow::Result<KnownTools> {
         let folder = std::env::current_dir()?;
         let own = environment.clone();
+        let user_name = if self.file.is_trusted() { files::user_name() } else { String::new() };
         let known = KnownTools::new()
             .builtins(toolbox::all()?)
             .data(DataTools::new(&folder, move |name| own.get(name)))
             .proxies(toolbox::proxies())
             .environment(environment)
-            .variable("UserName", files::user_name())
+            .variable("UserName", user_name)
             .variable("OS", files::system())
             .variable("CurrentDate", files::today())
             .variable("WorkDir", folder.to_string_lossy());
@@ -128,6 +157,8 @@ pub struct Opening<'a> {
     /// Variables that are not set are asked for; otherwise they count as empty, which is reported.
     pub runs: bool,
     pub policy: Option<&'a Path>,
+    /// What rules ask about is approved.
+    pub yes: bool,
     /// The command line of a batch program.
     pub arguments: Option<Value>,
 }
@@ -140,6 +171,7 @@ impl Default for Opening<'_> {
             asked: QuestionRoute::Console,
             runs: true,
             policy: None,
+            yes: false,
             arguments: None,
         }
     }
@@ -149,7 +181,8 @@ impl Opening<'_> {
     /// Opens a file; what is odd in it is reported. Its sandboxes are opened later, when it is known which
     /// tools are used.
     pub async fn open(self, console: &Console, parsed: ParsedFile) -> anyhow::Result<Opened> {
-        let environment = files::environment()?;
+        let rules = RuleSources::read(self.policy)?;
+        let environment = parsed.environment()?;
         let known = parsed.known(environment.clone())?;
         let needs = parsed.file.needs(&self.wanted);
         let environment = match self.runs {
@@ -160,15 +193,17 @@ impl Opening<'_> {
         if let Some(arguments) = &self.arguments {
             known = known.arguments(arguments);
         }
-        let mut builder =
-            session(console, &parsed, self.asked).known(known).wanted(self.wanted).connect(self.connect);
+        let mut builder = session(console, &parsed, self.asked, &rules)
+            .known(known)
+            .wanted(self.wanted)
+            .connect(self.connect);
         if !self.runs {
             builder = builder.without_variables();
         }
-        builder = match self.policy {
-            Some(path) => builder.policy(ask::policy(Some(path))?),
-            None => builder.default_policy(ask::policy(None)?),
-        };
+        builder = rules.policies.into_iter().fold(builder, SessionBuilder::policy);
+        builder = rules.standing.into_iter().fold(builder, SessionBuilder::standing_policy);
+        builder = rules.managed.into_iter().fold(builder, SessionBuilder::mandatory_policy);
+        builder = builder.default_policy(Policy::cautious()).assume_yes(self.yes);
         let session = builder.sandboxing(Sandboxing::Never).open().await.map_err(refused)?;
         if self.connect != Connect::Never {
             warn(console, session.loaded());
@@ -181,13 +216,41 @@ impl Opening<'_> {
             false => files::tell_of_unset(console, session.loaded()),
         }
         let uses_tools = parsed.choice.is_some();
-        Ok(Opened { console: console.clone(), session, parsed, uses_tools })
+        Ok(Opened { session, parsed, uses_tools })
     }
 }
 
 /// Makes tools of a file with its servers connected, as far as that is possible.
 pub async fn connected(console: &Console, parsed: &ParsedFile, known: KnownTools) -> Loaded {
-    session(console, parsed, QuestionRoute::Console).known(known).without_variables().compile().await
+    let rules = RuleSources::default();
+    session(console, parsed, QuestionRoute::Console, &rules).known(known).without_variables().compile().await
+}
+
+/// The rules about calls beside those of the file.
+#[derive(Default)]
+struct RuleSources {
+    /// Those of the command line.
+    policies: Vec<Arc<Policy>>,
+    /// The person's own.
+    standing: Vec<Arc<Policy>>,
+    /// Those of the machine.
+    managed: Option<Arc<Policy>>,
+}
+
+impl RuleSources {
+    fn read(named: Option<&Path>) -> anyhow::Result<Self> {
+        let named = named.map(|path| ask::policy(Some(path))).transpose()?;
+        Ok(RuleSources {
+            policies: named.map(Arc::new).into_iter().collect(),
+            standing: policies::user()?.map(Arc::new).into_iter().collect(),
+            managed: policies::managed()?.map(Arc::new),
+        })
+    }
+
+    /// Those of the file and of persons.
+    fn all(&self, file: &ToolFile) -> Vec<Arc<Policy>> {
+        self.policies.iter().chain(&self.standing).chain(file.policy()).cloned().collect()
+    }
 }
 
 /// A session of the program: who answers and allows what its servers ask, and which models there are.
@@ -195,16 +258,18 @@ fn session(
     console: &Console,
     parsed: &ParsedFile,
     asked: QuestionRoute,
-) -> toolwright::session::SessionBuilder {
+    rules: &RuleSources,
+) -> SessionBuilder {
     let answers = FileAnswers {
         console: console.clone(),
         asked,
         models: parsed.models(),
-        policy: parsed.file.policy().cloned(),
+        policies: rules.all(&parsed.file),
+        managed: rules.managed.clone(),
     };
     let named = parsed.models();
     let [models, oauth, notices, suspended] = std::array::from_fn(|_| console.clone());
-    let mut builder = Session::builder(parsed.file.clone())
+    Session::builder(parsed.file.clone())
         .models(move |name| models::lent(&models, name, &named))
         .answers(move |server| answers.to(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
@@ -212,15 +277,7 @@ fn session(
         .on_notice(move |text| notices.say(text))
         .on_suspended(move |server, suspension, lock| {
             tell_of_suspended(&suspended, server, suspension, lock);
-        });
-    if let Some(file) = parsed.to_trust().map(Path::to_owned) {
-        let console = console.clone();
-        builder = builder.allow(move |name, server| {
-            let (console, file) = (console.clone(), file.clone());
-            Box::pin(async move { trust::server(&console, &file, name, server).await })
-        });
-    }
-    builder
+        })
 }
 
 fn refused(error: OpenError) -> anyhow::Error {
@@ -269,7 +326,6 @@ fn warn_of_short_secrets(console: &Console, loaded: &Loaded, environment: &Envir
 
 /// A file that is open, or the built-in tools where no file is used.
 pub struct Opened {
-    console: Console,
     pub session: Session,
     pub parsed: ParsedFile,
     /// Whether the tools of the file are used, and not only what it says about runs.
@@ -285,6 +341,12 @@ impl Opened {
     /// The path of the file, if its tools are used.
     pub fn path(&self) -> Option<&Path> {
         self.parsed.choice.as_ref().filter(|_| self.uses_tools).map(|choice| &*choice.path)
+    }
+
+    /// The file as records name it, if its tools are used.
+    pub fn used(&self) -> Option<UsedFile> {
+        let path = self.path()?.to_owned();
+        Some(UsedFile { path, content: self.parsed.file.content_digest() })
     }
 
     /// The tools of the file, or the built-in ones.
@@ -309,11 +371,7 @@ impl Opened {
     pub async fn sandboxes(&mut self, args: &SandboxArgs, how: Sandboxing) -> anyhow::Result<()> {
         let asked = sandboxes::of(args, &self.parsed.file);
         if how != Sandboxing::Never {
-            let found = self.parsed.choice.as_ref().and_then(FileChoice::to_trust);
             sandboxes::check(&asked)?;
-            trust::sandboxes(&self.console, found, &asked.section, &asked.named)
-                .await
-                .map_err(sandboxes::refused)?;
         }
         self.session.open_sandboxes(Some(asked.all()), how).await.map_err(sandboxes::refused)?;
         Ok(())
@@ -327,10 +385,11 @@ pub async fn for_model(
     choice: Option<&FileChoice>,
     patterns: &[String],
     policy: Option<&Path>,
+    yes: bool,
     sandbox: &SandboxArgs,
 ) -> anyhow::Result<Opened> {
-    let opening = Opening { wanted: Wanted::tools(patterns), policy, ..Opening::default() };
-    let mut opened = opening.open(console, ParsedFile::of(choice)?).await?;
+    let opening = Opening { wanted: Wanted::tools(patterns), policy, yes, ..Opening::default() };
+    let mut opened = opening.open(console, ParsedFile::of(console, choice).await?).await?;
     opened.sandboxes(sandbox, Sandboxing::WherePossible).await?;
     Ok(opened)
 }

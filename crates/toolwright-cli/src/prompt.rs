@@ -1,7 +1,7 @@
 //! Asking the person at the terminal.
 
 use serde_json::{Map, Value};
-use toolwright::text::is_hidden;
+use toolwright::text::{is_hidden, visible};
 use toolwright::{
     ApprovalRequest, BoxFuture, Choice, Decision, Form, FormAuthor, FormBody, FormReply, Notice, Person,
     call_text,
@@ -96,15 +96,24 @@ fn ask(dialogue: &Dialogue, question: &str, offered: &[AnswerKey]) -> Option<Dec
     }
 }
 
-/// Shows something and asks until the answer is yes or no; `None` when nobody answers.
-pub fn yes_or_no(dialogue: &Dialogue, shown: &str, choices: &str) -> Option<bool> {
+/// Shows something and asks until the answer is one of these letters or words; its number. `None` when nobody
+/// answers.
+pub fn pick(dialogue: &Dialogue, shown: &str, question: &str, answers: &[(&str, &str)]) -> Option<usize> {
     dialogue.print(shown, 4);
     loop {
-        match dialogue.line(choices)?.to_lowercase().as_str() {
-            "y" | "yes" => return Some(true),
-            "n" | "no" => return Some(false),
-            _ => {}
+        let line = dialogue.line(question)?.to_lowercase();
+        if let Some(at) = answers.iter().position(|(letter, word)| line == *letter || line == *word) {
+            return Some(at);
         }
+    }
+}
+
+/// A word as a shell would read it back, with nothing invisible in it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => visible(&format!("'{}'", word.replace('\'', "'\\''"))),
     }
 }
 
@@ -218,6 +227,23 @@ pub fn coloured(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_quoted_unless_every_shell_reads_it_as_it_is() {
+        for plain in ["npx", "@scope/server", "--port=80", "http://127.0.0.1:80/mcp", "a,b"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        for (word, shown) in [
+            ("what?.jsonl", "'what?.jsonl'"),
+            ("a&b", "'a&b'"),
+            ("http://x/?a=1&b=2", "'http://x/?a=1&b=2'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), shown);
+        }
+    }
+
     use crate::console::Output;
 
     #[tokio::test]

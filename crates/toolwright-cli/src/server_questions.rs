@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use toolwright::mcp::{Answers, Sampling};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage,
+    ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage, strictest_ruling,
 };
 
 use crate::console::Console;
@@ -27,8 +27,10 @@ pub struct FileAnswers {
     pub console: Console,
     pub asked: QuestionRoute,
     pub models: Named,
-    /// The rules of the file; cautious ones decide where it has none.
-    pub policy: Option<Arc<Policy>>,
+    /// The rules there are, of which the strictest decides; cautious ones where there are none.
+    pub policies: Vec<Arc<Policy>>,
+    /// Those of the machine, which nothing loosens.
+    pub managed: Option<Arc<Policy>>,
 }
 
 impl FileAnswers {
@@ -40,10 +42,20 @@ impl FileAnswers {
             QuestionRoute::Console => answers.person = self.console.person(),
         }
         answers.sampling = sampling.map(|model| {
-            let policy = self.policy.clone().unwrap_or_else(|| Arc::new(Policy::cautious()));
+            let policies = match self.policies.as_slice() {
+                [] => vec![Arc::new(Policy::cautious())],
+                policies => policies.to_vec(),
+            };
             let (console, models) = (self.console.clone(), self.models.clone());
             let model = SamplingModel { console, name: model.to_owned(), models, opened: OnceLock::new() };
-            Sampling::new(Arc::new(model), Arc::new(FileRules { console: self.console.clone(), policy }))
+            Sampling::new(
+                Arc::new(model),
+                Arc::new(FileRules {
+                    console: self.console.clone(),
+                    policies,
+                    managed: self.managed.clone(),
+                }),
+            )
         });
         answers
     }
@@ -53,7 +65,8 @@ impl FileAnswers {
 /// one.
 struct FileRules {
     console: Console,
-    policy: Arc<Policy>,
+    policies: Vec<Arc<Policy>>,
+    managed: Option<Arc<Policy>>,
 }
 
 impl Approver for FileRules {
@@ -63,7 +76,11 @@ impl Approver for FileRules {
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
         let spec = ToolSpec::new(request.call.name.clone(), "");
-        let ruling = self.policy.decide(request.call, &spec);
+        let policies = self.policies.iter().cloned();
+        let ruling = strictest_ruling(policies, self.managed.as_deref(), request.call, &spec);
+        let Some(ruling) = ruling else {
+            return Box::pin(async { Decision::reject("no rule is about this call") });
+        };
         let reason = |otherwise: &str| ruling.reason.clone().unwrap_or_else(|| otherwise.to_owned());
         let decision = match ruling.decision {
             RuleDecision::Approve | RuleDecision::Modify => Decision::Approve,

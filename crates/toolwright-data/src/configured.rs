@@ -76,6 +76,18 @@ impl DataTools {
         })
     }
 
+    /// The tool of that name for a file that is only checked: its settings are read, and no file is opened
+    /// and no variable looked up. `None` when it is not one of [these](Self::NAMES).
+    pub fn inert(name: &str, config: &Value) -> Option<Result<ToolDef, ToolError>> {
+        match name {
+            #[cfg(feature = "sql")]
+            "sql_query" => Some(read(config).and_then(|Sql { description, .. }| {
+                crate::Database::in_memory()?.tool("sql_query", &description)
+            })),
+            _ => DataTools::new("", |_| None).tool(name, config),
+        }
+    }
+
     #[cfg(feature = "sql")]
     fn sql(&self, config: &Value) -> Result<ToolDef, ToolError> {
         let Sql { database, read_only, description } = read(config)?;

@@ -13,7 +13,7 @@ use toolwright_core::{DataError, PathSegment};
 use crate::diag::{Diagnostic, FileSpan, LoadError, Problems, Severity};
 use crate::env::{self, Variable};
 use crate::file;
-use crate::files::{Loader, Source};
+use crate::files::{Access, Loader, ReadFile, Source};
 use crate::host::Host;
 use crate::needs::{Needs, Wanted};
 use crate::sections;
@@ -39,6 +39,7 @@ pub struct SourceFile {
     pub(crate) problems: Problems,
     /// The sections that the program has read.
     read: BTreeSet<&'static str>,
+    files: Vec<ReadFile>,
 }
 
 /// A section of a file that a program has read into a type of its own.
@@ -77,12 +78,18 @@ impl<T> Section<T> {
 impl SourceFile {
     /// Parses a file with everything it includes. [`error`](Self::error) has all that is wrong with it.
     pub fn parse(source: impl Into<Source>) -> Self {
-        Self::read(Loader::new(None), source.into())
+        Self::read(Loader::new(None, Access::Named), source.into())
     }
 
     /// Parses a file. `!include ./...` begins in this folder, and not in the file's own.
     pub fn parse_in(source: impl Into<Source>, work_dir: impl Into<PathBuf>) -> Self {
-        Self::read(Loader::new(Some(work_dir.into())), source.into())
+        Self::read(Loader::new(Some(work_dir.into()), Access::Named), source.into())
+    }
+
+    /// Parses a file that nobody named. It is not read through a link, nor are its includes, and all of them
+    /// together may have 1 MiB. What is not read is an error.
+    pub fn parse_found(path: impl Into<PathBuf>, work_dir: impl Into<PathBuf>) -> Self {
+        Self::read(Loader::new(Some(work_dir.into()), Access::Found), Source::Path(path.into()))
     }
 
     fn read(mut loader: Loader, source: Source) -> Self {
@@ -92,12 +99,22 @@ impl SourceFile {
         if !matches!(root.data, Data::Bad | Data::Null) {
             shape::check(&mut problems, &root, &file::FILE);
         }
-        SourceFile { root: Arc::new(root), problems, read: BTreeSet::new() }
+        SourceFile { root: Arc::new(root), problems, read: BTreeSet::new(), files: loader.read }
     }
 
     /// All problems so far, if one of them keeps the file from being used.
     pub fn error(&self) -> Option<LoadError> {
         self.problems.as_error()
+    }
+
+    /// The file and its includes, each with the hash of what was read, in the order of reading.
+    pub fn files(&self) -> &[ReadFile] {
+        &self.files
+    }
+
+    /// The file as data, with what it includes. Templates are texts.
+    pub fn to_json(&self) -> Json {
+        self.root.to_json()
     }
 
     /// Whether the file has a section of this name.

@@ -26,6 +26,7 @@
 mod bridge;
 mod client;
 mod error;
+mod inspection;
 mod jsonrpc;
 mod lock;
 mod oauth;
@@ -40,6 +41,7 @@ pub use client::{
     SessionInfo, Target, ThroughApprover, servers_ended,
 };
 pub use error::{McpError, McpErrorKind};
+pub use inspection::{DefinitionFinding, FindingKind, inspect_definition};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};
 pub use lock::{
     Identity, LockError, LockFile, LockedServer, LockedTool, Suspension, differences, fingerprint,

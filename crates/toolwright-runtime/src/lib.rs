@@ -51,7 +51,9 @@ mod transcript;
 mod turn;
 
 pub use agent::{Agent, AgentOutcome, React};
-pub use approval::{ArgumentMatch, Examples, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text};
+pub use approval::{
+    ArgumentMatch, Examples, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
+};
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};

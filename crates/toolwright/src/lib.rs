@@ -133,7 +133,7 @@ pub use toolwright_runtime::{
 #[doc(inline)]
 pub use toolwright_runtime::{
     ArgumentMatch, Examples, LimitKind, LimitReached, LimitScope, Policy, PolicyError, Rule, RuleDecision,
-    Ruling, RunLimits, Spent, call_text,
+    Ruling, RunLimits, Spent, call_text, strictest_ruling,
 };
 // What happened.
 #[cfg(feature = "runtime")]

@@ -6,6 +6,7 @@ mod runs;
 mod sandbox;
 mod talk;
 mod tools;
+mod trust;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, ViewArgs};
 pub use sandbox::{SandboxArgs, SandboxCommand, SandboxWhat};
 pub use talk::{Ask, Chat, ModelArgs, PromptWay, StepArgs, StepFormat, UsingArgs};
 pub use tools::{CallArgs, Check, Eval, Format, Init, RunFile, Tools};
+pub use trust::{Trust, TrustWhat};
 
 /// Tools for language models: written once, called safely.
 #[derive(Parser)]
@@ -99,6 +101,9 @@ pub enum Command {
     Diff(DiffRuns),
     /// Show what a sandbox lets through.
     Sandbox(SandboxCommand),
+    /// Trust a folder; list, show and revoke trust in files that are found.
+    #[command(after_help = trust::TRUST_HELP, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+    Trust(Trust),
     /// Say what works on this machine, and how to get the rest.
     Doctor,
     /// Print completions for a shell.

@@ -58,6 +58,9 @@ pub struct UsingArgs {
     /// rest is asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Approve what rules ask about. What they refuse stays refused.
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }
@@ -145,6 +148,9 @@ pub struct Chat {
     /// rest is asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Approve what rules ask about. What they refuse stays refused.
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]

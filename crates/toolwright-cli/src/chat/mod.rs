@@ -44,7 +44,7 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::write_file::{self, FileAccess};
-use crate::{commands, demo, files, models, runs, trust};
+use crate::{commands, demo, files, models, prompt, runs};
 
 use crate::lines::{BOLD, DIM, PLAIN, RED, StyledLine};
 use changes::Files;
@@ -98,13 +98,13 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
         what.model = Some(demo::NAME.to_owned());
         what.sandbox.write.push(".".into());
     }
-    let parsed = ParsedFile::of(file.as_ref())?;
+    let parsed = ParsedFile::of(console, file.as_ref()).await?;
     // A chat has the tools that its section names, or all of the file.
     let wanted = match parsed.file.has("chat") {
         true => Wanted::chat(),
         false => Wanted::tools(&what.tools),
     };
-    let opening = Opening { wanted, policy: what.policy.as_deref(), ..Opening::default() };
+    let opening = Opening { wanted, policy: what.policy.as_deref(), yes: what.yes, ..Opening::default() };
     let mut opened = opening.open(console, parsed).await?;
     let loaded = opened.loaded();
     let chat = loaded.and_then(|loaded| loaded.chat()).cloned();
@@ -138,7 +138,8 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
             Ok(()) | Err(TrySendError::Full(_)) => Delivery::Taken,
         });
     }
-    let about = About { command: "chat", file: opened.path() };
+    let used = opened.used();
+    let about = About { command: "chat", file: used.as_ref() };
     let (builder, recorded) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = telling(builder, sender).build()?;
     let ui = Ui::new(console, inputs.interactive, inputs.pictures);
@@ -452,7 +453,7 @@ impl ChatApp {
             ChatCommand::Save => {
                 let path = self.named(rest, session::ENDING)?;
                 self.session().save(&path)?;
-                let name = trust::quoted(&path.to_string_lossy());
+                let name = prompt::quoted(&path.to_string_lossy());
                 // The demo's tools are not in the session, and its model answers nobody else.
                 let goes_on = match self.demo {
                     false => format!("`toolwright chat {name} --resume` goes on"),

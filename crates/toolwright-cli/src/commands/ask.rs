@@ -21,7 +21,7 @@ use crate::lines::{self, DIM, StyledLine, WordWrapper};
 use crate::opening::{self, FileChoice};
 use crate::prompt::printable;
 use crate::report::Usage;
-use crate::runs::record::{About, record};
+use crate::runs::record::{About, UsedFile, record};
 use crate::spending::Spending;
 use crate::{demo, files, models, report};
 
@@ -38,7 +38,8 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
         file = Some(FileChoice::named(staged));
         using.sandbox.write.push(".".into());
     }
-    let Prepared { builder, named, secrets, limits } = prepare(console, &what.using, file.as_ref()).await?;
+    let Prepared { builder, named, secrets, limits, used } =
+        prepare(console, &what.using, file.as_ref()).await?;
     let model = models::choose(console, what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
@@ -46,7 +47,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     if let Some(bytes) = what.max_output {
         builder = builder.max_output(bytes);
     }
-    let about = About { command: "ask", file: file.as_ref().map(|file| &*file.path) };
+    let about = About { command: "ask", file: used.as_ref() };
     let (mut builder, recorded) = record(console, builder, &what.record, &about, secrets)?;
     let screen = Arc::new(Screen::new(console));
     if !json {
@@ -155,6 +156,8 @@ pub struct Prepared {
     pub secrets: Vec<Secret>,
     /// What the file lets a run spend; the builder has them.
     pub limits: RunLimits,
+    /// The file.
+    pub used: Option<UsedFile>,
 }
 
 /// Makes a run as it was asked for.
@@ -164,14 +167,15 @@ pub async fn prepare(
     file: Option<&FileChoice>,
 ) -> anyhow::Result<Prepared> {
     let opened =
-        opening::for_model(console, file, &using.tools, using.policy.as_deref(), &using.sandbox).await?;
+        opening::for_model(console, file, &using.tools, using.policy.as_deref(), using.yes, &using.sandbox)
+            .await?;
     opened.loaded().into_iter().for_each(|loaded| files::tell_of_chat(console, loaded));
     let (mut builder, _) = opened.run(Caller::Model, &using.tools)?;
     if let Some(person) = console.person() {
         builder = builder.person(person);
     }
     let (named, limits) = (opened.parsed.models(), opened.parsed.file.limits().limits.clone());
-    Ok(Prepared { builder, named, secrets: opened.session.secrets(), limits })
+    Ok(Prepared { builder, named, secrets: opened.session.secrets(), limits, used: opened.used() })
 }
 
 /// The model, told about the tools in the prompt when that was asked for.

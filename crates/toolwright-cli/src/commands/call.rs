@@ -54,7 +54,8 @@ pub async fn run(what: CallArgs, console: &Console) -> anyhow::Result<()> {
             show(&console_of_run, &event.kind);
         }
     });
-    let about = About { command: "call", file: opened.path() };
+    let used = opened.used();
+    let about = About { command: "call", file: used.as_ref() };
     let (builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
@@ -92,7 +93,10 @@ async fn open(
         false => files::choose(console, what.file.clone()),
     };
     let Some(choice) = choice else {
-        let parsed = files::around(console)?.map_or_else(|| ParsedFile::of(None), Ok)?;
+        let parsed = match files::around(console).await? {
+            Some(parsed) => parsed,
+            None => ParsedFile::of(console, None).await?,
+        };
         let opening = Opening { wanted: Wanted::nothing(), connect: Connect::Never, ..Opening::default() };
         let mut opened = opening.open(console, parsed).await?;
         opened.uses_tools = false;
@@ -104,7 +108,7 @@ async fn open(
         connect: Connect::WherePossible,
         ..Opening::default()
     };
-    let opened = opening.open(console, choice.parse()?).await?;
+    let opened = opening.open(console, choice.parse(console).await?).await?;
     let loaded = opened.session.loaded();
     files::not_of_a_section(loaded, &what.tool, known)?;
     if let Some(why) = loaded.why_missing(&what.tool) {

@@ -15,7 +15,7 @@ use crate::{demo, files, toolbox};
 
 pub async fn run(what: Check, console: &Console) -> anyhow::Result<()> {
     let named = what.file.or(what.also_file).map(FileChoice::named);
-    let here = || Path::new(files::DEFAULT).exists().then(|| FileChoice::found(files::DEFAULT));
+    let here = || files::is_here().then(|| FileChoice::found(files::DEFAULT));
     match named.or_else(here) {
         Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers).await,
         None => check_built_in(console, what.policy.as_deref()),
@@ -100,13 +100,22 @@ async fn check_file(
     start_servers: bool,
 ) -> anyhow::Result<()> {
     let json = console.is_json();
-    files::exists(&choice.path)?;
-    let parsed = choice.parse_all()?;
-    let known = parsed.known(files::environment()?)?;
+    if !choice.found {
+        files::exists(&choice.path)?;
+    }
+    let mut parsed = choice.parse_inert()?;
+    // Checking a file that is not trusted reads it and nothing else; starting its servers is using it.
+    if parsed.file.error().is_none() {
+        parsed = match start_servers {
+            true => parsed.trusted(console).await?,
+            false => parsed.trusted_already()?,
+        };
+    }
+    let known = parsed.known(parsed.environment()?)?;
     let known = known.arguments(&super::run::arguments(&choice.path, &[]));
     let loaded = match start_servers {
-        true => opening::connected(console, &parsed, known).await,
-        false => parsed.file.compile(&known),
+        true if parsed.file.is_trusted() => opening::connected(console, &parsed, known).await,
+        _ => parsed.file.compile(&known),
     };
     let problems = parsed.file.check_tools(&loaded);
     // A policy beside the file is one more place for mistakes.

@@ -9,6 +9,7 @@ use toolwright::lang::Source;
 use crate::args::Init;
 use crate::console::Console;
 use crate::prompt::printable;
+use crate::trust;
 use crate::write_file::{self, FileAccess};
 
 const STARTER: &str = include_str!("starter.yaml");
@@ -24,6 +25,7 @@ pub fn run(what: &Init, console: &Console) -> anyhow::Result<()> {
     }
     let text = if asks { asked(console)? } else { STARTER.to_owned() };
     write_file::create(&what.file, text.as_bytes(), FileAccess::Inherit)?;
+    trust::own(console, &what.file);
     if json {
         return Ok(console.line(json!({"file": path.to_string()}))?);
     }

@@ -5,16 +5,19 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 use toolwright::mcp::{
-    Answers, HttpTarget, LockFile, McpServer, McpServerBuilder, ServerCommand, ServerStatus, Target, visible,
+    Answers, DefinitionFinding, HttpTarget, LockFile, LockedServer, LockedTool, McpServer, McpServerBuilder,
+    ServerCommand, ServerStatus, Target, inspect_definition, visible,
 };
-use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
+use toolwright::{
+    ErrorInfo, ErrorKind, Event, ExecRequest, Policy, Run, Secret, ToolCall, ToolSource as _, Toolset,
+};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};
 use crate::console::Console;
 use crate::prompt::printable;
 use crate::report::{self, Failed, Usage};
-use crate::{sandboxes, toolbox};
+use crate::{policies, sandboxes, toolbox};
 
 pub async fn run(what: Mcp, console: &Console) -> anyhow::Result<()> {
     match what {
@@ -57,6 +60,9 @@ async fn call_tool(console: &Console, what: McpCall) -> anyhow::Result<()> {
     if !json {
         let console = console.clone();
         builder = builder.on_event(move |event: &Event| call::show(&console, &event.kind));
+    }
+    if let Some(policy) = policies::managed()? {
+        builder = builder.policy(Policy::approve_all()).mandatory_policy(&policy);
     }
     let run = builder.build()?;
     let result = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments)).await?;
@@ -109,10 +115,22 @@ async fn lock(console: &Console, what: McpLock) -> anyhow::Result<()> {
     }
     let gone = before.tools.keys().filter(|name| !now.tools.contains_key(*name));
     changes.extend(gone.map(|name| (visible(name), vec!["it is no longer listed".to_owned()])));
+    let findings = findings(&what.name, &now, &file);
+    if !json {
+        for (tool, finding) in &findings {
+            console.say(format_args!("warning: `{}`: {finding}", visible(tool)));
+        }
+    }
     if json {
+        let found: Vec<Value> = findings
+            .iter()
+            .map(|(tool, finding)| json!({"tool": tool, "kind": finding.kind.as_str(), "text": finding.text}))
+            .collect();
         let changed: Vec<Value> =
             changes.iter().map(|(tool, changes)| json!({"tool": tool, "changes": changes})).collect();
-        console.line(json!({"server": what.name, "tools": now.tools.len(), "changes": changed}))?;
+        console.line(
+            json!({"server": what.name, "tools": now.tools.len(), "changes": changed, "findings": found}),
+        )?;
     } else {
         for (tool, lines) in &changes {
             console.line(tool)?;
@@ -134,6 +152,19 @@ async fn lock(console: &Console, what: McpLock) -> anyhow::Result<()> {
     file.save(&what.file).map_err(report::unusable)?;
     console.say(format_args!("approved {count} tools in `{}`", what.file.display()));
     Ok(())
+}
+
+/// What a person should read of the definitions that are to be approved; also where they speak of tools of
+/// other servers of the lock.
+fn findings(name: &str, now: &LockedServer, file: &LockFile) -> Vec<(String, DefinitionFinding)> {
+    let others = file.servers.iter().filter(|(other, _)| *other != name);
+    let others = others.flat_map(|(_, server)| server.tools.keys());
+    let others = others.filter(|tool| !now.tools.contains_key(*tool)).cloned().collect();
+    let of = |(tool, locked): (&String, &LockedTool)| {
+        let findings = inspect_definition(&locked.definition, &others);
+        findings.into_iter().map(|finding| (tool.clone(), finding)).collect::<Vec<_>>()
+    };
+    now.tools.iter().flat_map(of).collect()
 }
 
 async fn server(console: &Console, target: &McpTarget) -> anyhow::Result<McpServerBuilder> {

@@ -23,7 +23,7 @@ struct ListedModel {
 pub async fn run(what: ModelArgs, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let file = files::choose(console, what.file.or(what.also_file));
-    let named = ParsedFile::of(file.as_ref())?.models();
+    let named = ParsedFile::of(console, file.as_ref()).await?.models();
     let mut found = Vec::new();
     for (name, config) in named.iter() {
         let problem = models::connect(console, config).err().map(|error| format!("{error:#}"));

@@ -36,7 +36,7 @@ pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let path = runs::find(&what.run)?;
     let source = TranscriptSource::open(&path)?;
-    let Today { tools, flows, absent, mut remarks } = today(console, &what, &source).await?;
+    let Today { tools, flows, absent, mut remarks } = today(console, &what, &path, &source).await?;
     let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
@@ -86,7 +86,12 @@ struct Today {
     remarks: Vec<String>,
 }
 
-async fn today(console: &Console, what: &Replay, source: &TranscriptSource) -> anyhow::Result<Today> {
+async fn today(
+    console: &Console,
+    what: &Replay,
+    path: &Path,
+    source: &TranscriptSource,
+) -> anyhow::Result<Today> {
     let Some((labels, stamps)) = source.beginning().and_then(|event| match event {
         EventKind::RunStarted { labels, tools, .. } => Some((labels, tools)),
         _ => None,
@@ -95,14 +100,20 @@ async fn today(console: &Console, what: &Replay, source: &TranscriptSource) -> a
     };
     let mut remarks = Vec::new();
     let recorded = labels.get("file").map(PathBuf::from);
-    let recorded = || recorded.filter(|path| path.exists()).map(FileChoice::found);
+    // Only the person's own record says which content was used before.
+    let own = runs::folder().is_some_and(|folder| path.starts_with(folder));
+    let used_before = labels.get(runs::record::FILE_CONTENT).filter(|_| own).cloned();
+    let recorded = || {
+        let path = recorded.filter(|path| path.exists())?;
+        Some(FileChoice { used_before, ..FileChoice::found(path) })
+    };
     let file = what.file.clone().map(FileChoice::named).or_else(recorded);
     let command = labels.get("command").map_or("", String::as_str);
     let opened = match &file {
         Some(file) => {
             let arguments = (command == "run").then(|| arguments(source, &file.path, labels.get("folder")));
             let opening = Opening { connect: Connect::Never, arguments, ..Opening::default() };
-            Some(opening.open(console, file.parse()?).await?)
+            Some(opening.open(console, file.parse(console).await?).await?)
         }
         None => None,
     };

@@ -26,7 +26,7 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
         arguments: Some(arguments(&what.file, &what.inputs)),
         ..Opening::default()
     };
-    let mut opened = opening.open(console, FileChoice::named(&what.file).parse()?).await?;
+    let mut opened = opening.open(console, FileChoice::named(&what.file).parse(console).await?).await?;
     opened.sandboxes(&what.sandbox, Sandboxing::WherePossible).await?;
     let loaded = opened.session.loaded();
     let Some(cli) = loaded.cli() else {
@@ -46,7 +46,8 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
     if let Some(person) = console.person() {
         builder = builder.person(person);
     }
-    let about = About { command: "run", file: Some(&what.file) };
+    let used = opened.used();
+    let about = About { command: "run", file: used.as_ref() };
     let (builder, _) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = builder.build()?;
     let inputs = cli.inputs(inputs(console, &what.inputs)?);

@@ -15,7 +15,7 @@ use crate::{files, sandboxes};
 pub async fn run(what: &SandboxCommand, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let SandboxWhat::Explain { file, name, sandbox } = &what.what;
-    let parsed = ParsedFile::of(files::choose(console, file.clone()).as_ref())?;
+    let parsed = ParsedFile::of(console, files::choose(console, file.clone()).as_ref()).await?;
     let mut asked = sandboxes::of(sandbox, &parsed.file);
     if let Some(name) = name {
         let found = asked.named.iter().find(|(known, _)| known == name);

@@ -39,7 +39,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
         asked: QuestionRoute::Client,
         ..Opening::default()
     };
-    let mut opened = opening.open(console, ParsedFile::of(choice.as_ref())?).await?;
+    let mut opened = opening.open(console, ParsedFile::of(console, choice.as_ref()).await?).await?;
     let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
@@ -108,7 +108,8 @@ impl Offered {
         if what.http.http.is_some() && record.transcript.is_none() {
             return Ok(Offered { run: builder.build()?, record: None, called });
         }
-        let about = About { command, file: opened.path() };
+        let used = opened.used();
+        let about = About { command, file: used.as_ref() };
         let (builder, id) = runs::record::record(console, builder, record, &about, opened.session.secrets())?;
         let calling = called.clone();
         let builder = builder.on_event(move |event: &Event| {

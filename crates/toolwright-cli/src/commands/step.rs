@@ -37,12 +37,12 @@ pub async fn run(what: StepArgs, console: &Console) -> anyhow::Result<()> {
         return Err(nothing().into());
     }
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
-    let ask::Prepared { mut builder, named, secrets, .. } =
+    let ask::Prepared { mut builder, named, secrets, used, .. } =
         interruptible(ask::prepare(console, &what.using, file.as_ref())).await?;
     if let Some(state) = &earlier {
         builder = builder.resume(state);
     }
-    let about = About { command: "step", file: file.as_ref().map(|file| &*file.path) };
+    let about = About { command: "step", file: used.as_ref() };
     let (mut builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let stopped: Arc<Mutex<Option<StopReason>>> = Arc::default();
     let heard = stopped.clone();

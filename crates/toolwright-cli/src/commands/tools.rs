@@ -31,7 +31,7 @@ pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
     let all = match file {
         Some(file) => {
             let opening = Opening { wanted: Wanted::tools(&patterns), runs: false, ..Opening::default() };
-            let opened = opening.open(console, file.parse()?).await?;
+            let opened = opening.open(console, file.parse(console).await?).await?;
             files::tell_of_chat(console, opened.session.loaded());
             opened.tools()?
         }

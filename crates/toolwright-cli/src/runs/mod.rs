@@ -41,6 +41,13 @@ pub fn data() -> Option<PathBuf> {
     Some(data.join("toolwright"))
 }
 
+/// The program's folder among the user's settings.
+pub fn settings() -> Option<PathBuf> {
+    let settings = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let settings = settings.or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(settings.join("toolwright"))
+}
+
 fn set(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

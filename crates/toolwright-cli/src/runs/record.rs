@@ -1,6 +1,6 @@
 //! Recording the runs of commands, unless somebody says no.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolwright::vendor::VENDORS;
 use toolwright::{Durability, RunBuilder, Secret};
@@ -14,8 +14,19 @@ pub struct About<'a> {
     /// The command that made it.
     pub command: &'a str,
     /// The file of tools it used.
-    pub file: Option<&'a Path>,
+    pub file: Option<&'a UsedFile>,
 }
+
+/// A file of tools that a run uses.
+#[derive(Debug, Clone)]
+pub struct UsedFile {
+    pub path: PathBuf,
+    /// The hash of its content, so that a replay knows whether it is the same.
+    pub content: String,
+}
+
+/// The label with the hash of the content of a run's file.
+pub const FILE_CONTENT: &str = "file_content";
 
 /// Makes a run be recorded. Gives back its id when it went to the user's folder of runs.
 ///
@@ -33,7 +44,8 @@ pub fn record(
         builder = builder.label("folder", folder.to_string_lossy());
     }
     if let Some(file) = about.file {
-        builder = builder.label("file", std::path::absolute(file)?.to_string_lossy());
+        builder = builder.label("file", std::path::absolute(&file.path)?.to_string_lossy());
+        builder = builder.label(FILE_CONTENT, file.content.as_str());
     }
     let secrets: Vec<Secret> = secrets.into_iter().chain(keys()).collect();
     if let Some(path) = &args.transcript {

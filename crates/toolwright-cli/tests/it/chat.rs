@@ -353,6 +353,11 @@ fn a_session_is_resumed_with_its_own_tools_or_not_at_all() {
         format!("{policy}\ntools: [{{name: two, description: Two., do: {{eval: '${{1 + 1}}'}}}}]\n"),
     )
     .unwrap();
+    // The session names it, and nobody else.
+    let shown = show_in(folder.path(), &args, "go on\n");
+    assert!(shown.contains("-f sub/t.yaml") && shown.ends_with("--- exit 2\n"), "{shown}");
+    let trusted = crate::json(folder.path(), &["trust", "sub", "--yes"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
     let shown = show_in(folder.path(), &args, "go on\n");
     assert!(shown.contains("--- stdout\nDone.\n") && shown.ends_with("--- exit 0\n"), "{shown}");
     let saved = std::fs::read_to_string(folder.path().join(".last.chat.yaml")).unwrap();

@@ -191,6 +191,7 @@ fn the_model_of_a_file_answers_or_it_is_said_who_does() {
 #[test]
 fn the_prompt_of_a_file_begins_a_conversation_only_once() {
     let folder = folder("- text: One.\n- text: Two.\n");
+    crate::trust(folder.path());
     let file = "models: {default: scripted/r.yaml}\nchat: {default_prompt: Begin with this}\n";
     std::fs::write(folder.path().join("t.yaml"), file).unwrap();
     let mut terminal = Terminal::start(folder.path(), &["chat", "t.yaml"], 80, 24, &[]);

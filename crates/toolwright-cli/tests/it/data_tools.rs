@@ -16,6 +16,7 @@ fn a_file_configures_databases_and_search_engines() {
     let folder = tempfile::tempdir().unwrap();
     let here = |args: &[&str]| json(folder.path(), args);
     std::fs::write(folder.path().join("toolwright.yaml"), FILE).unwrap();
+    crate::trust(folder.path());
     for sql in ["CREATE TABLE staff (name TEXT)", "INSERT INTO staff VALUES ('Ada')"] {
         let made = here(&["call", "query_staff", &format!("sql_query={sql}")]);
         assert_eq!(made.code, Some(0), "{made:?}");
@@ -41,6 +42,7 @@ fn a_wrong_configuration_is_a_problem_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = "tools:\n  - import_tool: sql_query\n    config: {database: nowhere.db}\n  - import_tool: search_brave\n    config: {key: x}\n";
     std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    crate::trust(folder.path());
     let checked = json(folder.path(), &["check"]);
     checked.fails("parsing", 2, &[]);
     let problems = checked.problems();

@@ -128,6 +128,7 @@ fn models_are_listed_with_where_they_come_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = "models:\n  quick: {model: scripted/demo}\n  far: {model: mistral/large}\n";
     std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    crate::trust(folder.path());
     let variables = [("OLLAMA_HOST", model.address.as_str()), ("OPENAI_API_KEY", "sk-hidden")];
     let shown = show_with(folder.path(), &["models"], "", &variables);
     for wanted in [

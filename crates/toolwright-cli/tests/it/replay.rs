@@ -52,6 +52,7 @@ cli:
     - eval: '${_} of ${env.CLI_ARGS.inputs} in ${env.CLI_ARGS.script_file}'
 ";
     let folder = folder_with(&[("t.yaml", file)]);
+    crate::trust(folder.path());
     same(&replayed(folder.path(), &["run", "t.yaml", "ada", "grace"]));
     std::fs::write(folder.path().join("t.yaml"), file.replace("upper", "title")).unwrap();
     let shown = show_in(folder.path(), &["replay"], "");
@@ -110,6 +111,7 @@ tools:
     let inner = "- calls: [{tool: pin}, {tool: add, arguments: {x: 1, y: 2}}]\n- text: seen\n";
     let asks = "- calls: [{tool: helper, arguments: {prompt: go}}]\n- text: done\n";
     let folder = folder_with(&[("t.yaml", file), ("inner.yaml", inner), ("asks.yaml", asks)]);
+    crate::trust(folder.path());
     same(&replayed(folder.path(), &["ask", "go", "-f", "t.yaml"]));
     same(&replayed(folder.path(), &["call", "twice", "-f", "t.yaml"]));
     // What is around it is looked at as before.
@@ -144,6 +146,7 @@ tools:
     );
     let asks = "- calls: [{tool: all_add, arguments: {x: 1, y: 2}}, {tool: plus, arguments: {x: 5, y: 6}}]\n- text: done\n";
     let folder = folder_with(&[("t.yaml", &file), ("asks.yaml", asks)]);
+    crate::trust(folder.path());
     let started = || std::fs::read_to_string(folder.path().join("started")).unwrap_or_default().len();
     for args in [&["call", "more", "-f", "t.yaml"][..], &["ask", "go", "-f", "t.yaml"]] {
         let shown = show_in(folder.path(), args, "");
@@ -186,6 +189,7 @@ cli:
 "
     );
     let folder = folder_with(&[("t.yaml", &file), ("asks.yaml", "- text: done\n")]);
+    crate::trust(folder.path());
     for (args, old, new, told) in [
         (&["call", "outer", "-f", "t.yaml"][..], "it is", "now it is", "outer gives now it is mine"),
         (&["run", "t.yaml", "ada"], "so ", "now so ", "now so ADA"),
@@ -221,6 +225,7 @@ fn a_replay_is_the_same_until_something_changed() {
 #[test]
 fn a_replay_does_without_tools_that_are_gone() {
     let folder = folder();
+    crate::trust(folder.path());
     let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("tools.yaml", "tools: [{import_tool: add}]\n");
@@ -272,6 +277,7 @@ messages:
 #[test]
 fn a_replay_stops_where_a_question_was_left_open() {
     let folder = folder();
+    crate::trust(folder.path());
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write(
         "tools.yaml",
@@ -291,6 +297,7 @@ fn a_replay_stops_where_a_question_was_left_open() {
 #[test]
 fn a_replay_ends_where_the_record_ends() {
     let folder = folder();
+    crate::trust(folder.path());
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let tools = "tools: [{name: slow, input: [{name: n, type: int}], do: {eval: 'did ${n}'}}, {import_tool: countdown}]\n";
     let asks = "- calls: [{tool: slow, arguments: {n: 1}}, {tool: countdown, arguments: {seconds: 2}}, {tool: slow, arguments: {n: 3}}]\n  usage: {input_tokens: 90, output_tokens: 20}\n";
@@ -332,6 +339,7 @@ fn a_replay_ends_where_the_record_ends() {
 #[test]
 fn a_replay_of_a_direct_answer_goes_on_after_it() {
     let folder = folder();
+    crate::trust(folder.path());
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write(
         "t.yaml",
@@ -348,6 +356,7 @@ fn a_replay_of_a_direct_answer_goes_on_after_it() {
 #[test]
 fn a_replay_stops_after_what_was_done_beside_an_open_question() {
     let folder = folder();
+    crate::trust(folder.path());
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let file = "\
 tools:
@@ -393,6 +402,10 @@ tools:
     assert!(here(&["call", "words", "text=to be or not to be", "-f", "toolwright.yaml"]).contains("6 words"));
     no_difference(folder.path(), &["replay"]);
     file(&flow.replace("words} words", "words * 10} tenths"));
+    // The record says which content was used; another one must be named, or trusted.
+    let refused = crate::json(folder.path(), &["replay"]);
+    refused.fails("parsing", 2, &["-f ", "toolwright.yaml"]);
+    crate::trust(folder.path());
     insta::assert_snapshot!("replay_changed_flow", here(&["replay"]));
     // A call that was not made then has no answer.
     file(&flow.replace("text: '${text}', top", "text: '${text} that', top"));

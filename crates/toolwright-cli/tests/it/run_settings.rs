@@ -311,6 +311,7 @@ fn the_sandbox_of_the_default_file_holds_for_built_in_tools() {
     let file =
         "sandbox: none\nmcp: {s: {transport: stdio, command: /no/such/server, auto_import_scope: shared}}\n";
     std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    crate::trust(folder.path());
     let called = json(folder.path(), &["call", "bash", "command=true"]);
     called.fails("sandbox_unavailable", 1, &[]);
     assert!(called.stderr.lines().next().unwrap().contains("toolwright.yaml"), "{called:?}");
@@ -344,6 +345,7 @@ fn secrets_of_a_file_that_was_found_are_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let file = "env: {MY_KEY: {description: k, secret: true}}\nlimits: {tool_calls: 5}\n";
     std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    crate::trust(folder.path());
     let args = ["call", "--transcript", "tr.jsonl", "think", "thought=sk-SecretValue1234567890"];
     let shown = crate::show_with(folder.path(), &args, "", &[("MY_KEY", "sk-SecretValue1234567890")]);
     assert!(shown.ends_with("--- exit 0\n"), "{shown}");

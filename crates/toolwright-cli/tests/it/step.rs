@@ -158,6 +158,7 @@ fn a_confidential_result_is_for_the_caller_and_not_for_the_model_of_a_later_step
 fn steps_are_recorded_shown_and_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
+    crate::trust(folder);
     let file = "tools: [{name: report, return_direct: true, do: {eval: REPORT}}, {import_tool: add}]\n";
     write(folder, "t.yaml", file);
     let asks = write(folder, "asks.yaml", "- {calls: [{tool: report}]}");

@@ -48,6 +48,12 @@ pub fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, 
     )
 }
 
+/// Trusts a folder: the `toolwright.yaml` in it is used without a question, whatever it says.
+pub fn trust(folder: &Path) {
+    let trusted = json(folder, &["trust", ".", "--yes"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+}
+
 /// Waits for a condition that the program brings about, at most a minute.
 #[track_caller]
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {

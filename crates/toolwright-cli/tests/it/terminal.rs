@@ -57,15 +57,6 @@ impl Terminal {
         Terminal::spawn(folder, command, columns, rows, &[], "\x1b[?62;22c")
     }
 
-    /// The program with its output in a file, and then a line that says that it ended.
-    pub fn start_in_shell_into(folder: &Path, args: &[&str], file: &str) -> Terminal {
-        let mut command = CommandBuilder::new("/bin/sh");
-        command.args(["-c", "file=$1; shift; \"$0\" \"$@\" > $file; echo '[it ended]'"]);
-        command.args([env!("CARGO_BIN_EXE_toolwright"), file]);
-        command.args(args);
-        Terminal::spawn(folder, command, 100, 40, &[], "\x1b[?62;22c")
-    }
-
     fn spawn(
         folder: &Path,
         mut command: CommandBuilder,

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use toolwright_core::glob_match;
 
 /// A pattern over one argument.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ArgumentMatch {
     /// A shell pattern over the text (or the JSON) of the value; any of several.
     Glob(Vec<String>),

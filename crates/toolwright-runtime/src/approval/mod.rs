@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod approvers_tests;
 mod call_text;
+mod layers;
 mod matching;
 mod naming;
 mod policy;
@@ -30,6 +31,7 @@ use crate::record::CallFrame;
 use crate::run::RunFrame;
 
 pub use call_text::call_text;
+pub use layers::strictest_ruling;
 pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
 pub use rule::{Examples, Rule, RuleDecision};
@@ -41,6 +43,14 @@ const NOBODY_LEFT: &str = "nobody granted approval for this call";
 #[derive(Clone, Default)]
 pub(crate) struct Approvals {
     pub(crate) policy: Option<Arc<Policy>>,
+    /// All policies that were added.
+    layers: Vec<Arc<Policy>>,
+    /// Policies that are judged beside the first.
+    beside: Vec<Arc<Policy>>,
+    /// Rules that nothing loosens.
+    mandatory: Option<Arc<Policy>>,
+    /// What would be asked is approved.
+    pub(crate) assume_yes: bool,
     /// Who is asked, in this order, until one decides.
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
 }
@@ -60,11 +70,20 @@ impl Approvals {
         frame: &CallFrame<'_>,
     ) -> Result<Prepared, ToolError> {
         if run.by_person {
+            if self.mandatory.is_some() {
+                let judged = ToolCall { arguments: prepared.arguments.clone(), ..call.clone() };
+                let policy = Policy::approve_all();
+                let case = Case { run, entry, policy: &policy, prepared, frame };
+                self.allowed_to_person(&case, &judged, frame)?;
+                record(run, frame.info.span, "person", "approve", None, None)?;
+                return Ok(case.prepared);
+            }
             record(run, frame.info.span, "person", "approve", None, None)?;
             return Ok(prepared);
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
-        if self.policy.is_none() && entry.tool.policy().require_confirmation != Some(true) {
+        let rules = self.policy.is_some() || self.mandatory.is_some();
+        if !rules && entry.tool.policy().require_confirmation != Some(true) {
             return Ok(prepared);
         }
         // Boxed here and where somebody is asked, so that calls that need none of this stay small.
@@ -92,7 +111,8 @@ impl Approvals {
         call.arguments = prepared.arguments.take();
         let mut case = Case { run, entry, policy, prepared, frame };
         let (spec, tool) = (entry.tool.spec(), entry.tool.policy());
-        let mut ruling = policy.ruling(call, spec, tool, is_contained(run, tool));
+        let ruling = policy.ruling(call, spec, tool, is_contained(run, tool));
+        let mut ruling = self.strictest(ruling, call, &case.subject());
         let changed = case.change(call, &mut ruling)?;
         let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
             return Ok(case.into_prepared(call));
@@ -127,11 +147,16 @@ impl Approvals {
             ruling = case.confirmed(ruling);
             let reason = ruling.reason.clone();
             return Ok(Some(match ruling.decision {
+                RuleDecision::Ask
+                    if self.assume_yes && ruling.offers_approval() && !self.must_ask(case, call) =>
+                {
+                    ("assume_yes", Decision::Approve, reason)
+                }
                 RuleDecision::Ask => {
                     match (Box::pin(self.ask(case, call, &ruling)).await?, ruling.passed_on_to()) {
                         (Some(verdict), _) => verdict,
                         (None, Some(next)) => {
-                            ruling = case.rule_from(next, call);
+                            ruling = self.strictest(case.rule_from(next, call), call, &case.subject());
                             continue;
                         }
                         (None, None) => ("policy", Decision::reject(NOBODY_LEFT), None),

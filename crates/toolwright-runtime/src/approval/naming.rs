@@ -10,14 +10,14 @@ use super::call_text::{Writing, call_text};
 use super::matching::{Aliases, ordered, plain};
 
 /// Patterns over calls. Those with a leading `!` take calls away; only such patterns means "all but these".
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Naming {
     wanted: Vec<CallPattern>,
     unwanted: Vec<CallPattern>,
     writings: Writings,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum CallPattern {
     Name(String),
     /// The start of a whole call, as in `add(x=1`.

@@ -78,6 +78,11 @@ pub struct Ruling {
 }
 
 impl Ruling {
+    /// Whether whoever is asked may approve the call.
+    pub(super) fn offers_approval(&self) -> bool {
+        self.choices.as_ref().is_none_or(|choices| choices.contains(&Choice::Approve))
+    }
+
     /// The rule that decides when everybody who is asked passes the call on; none where that is not offered.
     pub(super) fn passed_on_to(&self) -> Option<usize> {
         let offered = self.choices.as_ref().is_some_and(|choices| choices.contains(&Choice::Escalate));
@@ -192,6 +197,21 @@ impl Policy {
     /// The rules, in the order of the file.
     pub fn rules(&self) -> Vec<&Rule> {
         self.rules.iter().map(|compiled| &compiled.rule).collect()
+    }
+
+    /// A policy of compiled rules, of which the strictest decides.
+    pub(super) fn of_compiled(id: Arc<str>, rules: Vec<CompiledRule>, trusts_tools: bool) -> Self {
+        Policy { id, rules, order: Order::Strictest, trusts_tools }
+    }
+
+    /// Whether the first rule that matches decides.
+    pub fn takes_first(&self) -> bool {
+        self.order == Order::First
+    }
+
+    /// Whether what no rule decides is approved when the tool's own policy speaks for it.
+    pub(super) fn trusts_tools(&self) -> bool {
+        self.trusts_tools
     }
 
     /// True when the patterns of the policy see arguments in the order that a model gave them, as those of

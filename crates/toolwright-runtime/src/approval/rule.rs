@@ -140,7 +140,7 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
 }
 
 /// A rule ready to be asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CompiledRule {
     pub(super) naming: Naming,
     when: Vec<(String, ArgumentMatch)>,

@@ -97,10 +97,27 @@ impl RunBuilder {
         self.source(source)
     }
 
-    /// Decides about calls by these rules.
+    /// Decides about calls by these rules. Several policies are all judged, and the strictest decision wins.
     #[must_use]
     pub fn policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
-        self.approvals.policy = Some(policy.into());
+        self.approvals.add_policy(policy.into());
+        self
+    }
+
+    /// Sets rules that nothing loosens: they are judged beside every policy, hold for calls that a person
+    /// makes too, and their `ask` is not answered by [`assume_yes`](Self::assume_yes). Rules that approve do
+    /// not count here.
+    #[must_use]
+    pub fn mandatory_policy(mut self, policy: &Policy) -> Self {
+        self.approvals.set_mandatory(policy);
+        self
+    }
+
+    /// Approves what would be asked about. What rules refuse stays refused, and so does what a
+    /// [mandatory](Self::mandatory_policy) rule asks about when there is nobody to ask.
+    #[must_use]
+    pub fn assume_yes(mut self) -> Self {
+        self.approvals.assume_yes = true;
         self
     }
 

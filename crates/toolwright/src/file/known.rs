@@ -126,6 +126,12 @@ impl KnownTools {
         self.host.clone().imports(self.library.clone()).environment(set)
     }
 
+    /// What is lent to a file that is not trusted: its tools can be checked, and no variable is read and
+    /// nothing opened.
+    pub(crate) fn inert_host(&self) -> Host {
+        self.host.clone().imports(InertLibrary(self.library.clone()))
+    }
+
     /// The approved tools of a server, and the lock that lists them.
     #[cfg(feature = "mcp")]
     pub(crate) fn locked(&self, name: &str) -> Result<Option<(LockedServer, &Path)>, ToolError> {
@@ -188,6 +194,37 @@ struct Library {
 impl std::fmt::Debug for Library {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Library").finish_non_exhaustive()
+    }
+}
+
+/// The library for a file that is not trusted. A database is not opened, and engines have no variables.
+#[derive(Debug)]
+struct InertLibrary(Library);
+
+impl Imports for InertLibrary {
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+        #[cfg(feature = "tools")]
+        if let Some(tool) = toolwright_tools::configured(reference, config) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        }
+        // A browser is started by the first call.
+        #[cfg(feature = "browser")]
+        if let Some(tool) = toolwright_browser::configured(reference, config) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        }
+        #[cfg(feature = "data")]
+        if let Some(tool) =
+            self.0.data.as_ref().and_then(|_| toolwright_data::DataTools::inert(reference, config))
+        {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        }
+        let _ = (reference, config);
+        None
+    }
+
+    #[cfg(feature = "tools")]
+    fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
+        self.0.toolkit(reference)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Parsing and checking start nothing and read nothing but the file. A
 //! [`Session`](crate::session::Session) opens a file for use.
 
+mod authority;
 mod known;
 #[cfg(feature = "sandbox")]
 mod programs;
@@ -21,6 +22,7 @@ use toolwright_lang::{
 };
 use toolwright_runtime::{Policy, RunLimits};
 
+pub use self::authority::{Authority, AuthorityItem, AuthorityKind};
 pub use self::known::KnownTools;
 #[cfg(all(feature = "mcp", feature = "sandbox"))]
 pub(crate) use self::sandbox::open_policy;
@@ -56,6 +58,8 @@ pub type FileModels = std::collections::BTreeMap<String, toolwright_models::Mode
 #[derive(Debug)]
 pub struct ToolFile {
     source: SourceFile,
+    /// False for a file that nobody named and nobody trusted yet: it is inert.
+    trusted: bool,
     policy: Option<Section<Arc<Policy>>>,
     limits: LimitsSection,
     resources: Option<Section<Vec<String>>>,
@@ -96,6 +100,43 @@ impl ToolFile {
         Self::of(SourceFile::parse_in(source, work_dir))
     }
 
+    /// Parses a file that nobody named. It is inert until [`trust`](Self::trust): it can be checked, and a
+    /// session of it cannot be opened. It is not read through links, and reads at most 1 MiB.
+    ///
+    /// ```
+    /// use toolwright::file::ToolFile;
+    /// use toolwright::session::{OpenError, Session};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let folder = tempfile::tempdir()?;
+    /// std::fs::write(folder.path().join("t.yaml"), "tools: [{name: t, do: {eval: 1}}]")?;
+    /// let found = ToolFile::parse_found(folder.path().join("t.yaml"), folder.path());
+    /// assert!(found.error().is_none() && !found.is_trusted());
+    /// let opened = Session::builder(found).open().await;
+    /// assert!(matches!(opened, Err(OpenError::Untrusted)));
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn parse_found(path: impl Into<PathBuf>, work_dir: impl Into<PathBuf>) -> Self {
+        ToolFile { trusted: false, ..Self::of(SourceFile::parse_found(path, work_dir)) }
+    }
+
+    /// The same file, trusted: a person agreed to its [authority](Self::authority).
+    #[must_use]
+    pub fn trust(self) -> Self {
+        ToolFile { trusted: true, ..self }
+    }
+
+    /// Whether the file may be used: it was named, or a person trusted it.
+    pub fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+
+    /// The paths of the file and of what it includes; none for a text.
+    pub fn files(&self) -> impl Iterator<Item = &std::path::Path> {
+        self.source.files().iter().map(|file| &*file.path)
+    }
+
     fn of(mut source: SourceFile) -> Self {
         let one = |misfit: DataError| vec![misfit];
         let policy = source.section("policy", |value| {
@@ -113,6 +154,7 @@ impl ToolFile {
         let sandboxes = source.section("sandboxes", |value| SandboxSection::read_named(&value).map_err(one));
         ToolFile {
             source,
+            trusted: true,
             policy,
             limits: limits.map(|section| section.value).unwrap_or_default(),
             resources,
@@ -188,8 +230,12 @@ impl ToolFile {
     pub fn compile(&self, known: &KnownTools) -> Loaded {
         let needs = self.needs(&Wanted::everything()).without_variables();
         let bound = self.source.bind(&self.host(known), &needs);
+        // A lock beside a file that is not trusted may be a link to anywhere.
         #[cfg(feature = "mcp")]
-        let servers = known.listed(bound.servers().keys());
+        let servers = match self.trusted {
+            true => known.listed(bound.servers().keys()),
+            false => std::collections::HashMap::new(),
+        };
         #[cfg(not(feature = "mcp"))]
         let servers = std::collections::HashMap::new();
         bound.compile(&servers)
@@ -250,6 +296,9 @@ impl ToolFile {
 
     /// What the program lends to this file.
     pub(crate) fn host(&self, known: &KnownTools) -> toolwright_lang::Host {
+        if !self.trusted {
+            return known.inert_host();
+        }
         let declared = self.source.declared();
         known.host(declared.iter().map(String::as_str))
     }

@@ -67,7 +67,9 @@ pub enum Caller {
 pub struct Session {
     file: Arc<ToolFile>,
     loaded: Loaded,
-    policy: Option<Arc<Policy>>,
+    policies: Vec<Arc<Policy>>,
+    mandatory: Option<Arc<Policy>>,
+    assume_yes: bool,
     #[cfg(feature = "sandbox")]
     sandboxes: sandboxes::Sandboxes,
     #[cfg(feature = "mcp")]
@@ -138,8 +140,12 @@ impl Session {
         if let Some(bytes) = limits.max_output {
             builder = builder.max_output(bytes);
         }
-        if let Some(policy) = &self.policy {
-            builder = builder.policy(policy.clone());
+        builder = self.policies.iter().fold(builder, |builder, policy| builder.policy(policy.clone()));
+        if let Some(policy) = &self.mandatory {
+            builder = builder.mandatory_policy(policy);
+        }
+        if self.assume_yes {
+            builder = builder.assume_yes();
         }
         #[cfg(feature = "sandbox")]
         {
@@ -168,6 +174,8 @@ pub enum OpenError {
     File(LoadError),
     /// A sandbox could not be opened.
     Sandbox(toolwright_core::ToolError),
+    /// Nobody named the file, and nobody trusted it.
+    Untrusted,
 }
 
 impl std::fmt::Display for OpenError {
@@ -175,6 +183,7 @@ impl std::fmt::Display for OpenError {
         match self {
             OpenError::File(error) => error.fmt(f),
             OpenError::Sandbox(error) => error.fmt(f),
+            OpenError::Untrusted => f.write_str("the file was found and is not trusted"),
         }
     }
 }

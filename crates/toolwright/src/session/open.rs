@@ -39,8 +39,11 @@ pub struct SessionBuilder {
     wanted: Wanted,
     variables_required: bool,
     pub(super) connect: Connect,
-    policy: Option<Arc<Policy>>,
+    policies: Vec<Arc<Policy>>,
+    standing: Vec<Arc<Policy>>,
     default_policy: Option<Arc<Policy>>,
+    mandatory: Option<Arc<Policy>>,
+    assume_yes: bool,
     models: Option<Models>,
     #[cfg(feature = "sandbox")]
     sandboxing: Sandboxing,
@@ -58,8 +61,11 @@ impl SessionBuilder {
             wanted: Wanted::everything(),
             variables_required: true,
             connect: Connect::default(),
-            policy: None,
+            policies: Vec::new(),
+            standing: Vec::new(),
             default_policy: None,
+            mandatory: None,
+            assume_yes: false,
             models: None,
             #[cfg(feature = "sandbox")]
             sandboxing: Sandboxing::default(),
@@ -100,10 +106,36 @@ impl SessionBuilder {
         self
     }
 
-    /// The rules about calls, in place of those of the file.
+    /// Adds rules about calls. Those of the file are judged too, and the strictest decision wins.
     #[must_use]
     pub fn policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
-        self.policy = Some(policy.into());
+        self.policies.push(policy.into());
+        self
+    }
+
+    /// Adds rules of the person that are judged beside all others. They do not stand for the policy of the
+    /// file: without one, the default policy decides what they are silent about.
+    #[must_use]
+    pub fn standing_policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
+        self.standing.push(policy.into());
+        self
+    }
+
+    /// Sets rules that nothing loosens; see [`RunBuilder::mandatory_policy`].
+    ///
+    /// [`RunBuilder::mandatory_policy`]: toolwright_runtime::RunBuilder::mandatory_policy
+    #[must_use]
+    pub fn mandatory_policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
+        self.mandatory = Some(policy.into());
+        self
+    }
+
+    /// Approves what would be asked about; see [`RunBuilder::assume_yes`].
+    ///
+    /// [`RunBuilder::assume_yes`]: toolwright_runtime::RunBuilder::assume_yes
+    #[must_use]
+    pub fn assume_yes(mut self, yes: bool) -> Self {
+        self.assume_yes = yes;
         self
     }
 
@@ -149,19 +181,29 @@ impl SessionBuilder {
 
     /// Connects the servers that are needed and opens the sandboxes.
     pub async fn open(self) -> Result<Session, OpenError> {
+        if !self.file.is_trusted() {
+            return Err(OpenError::Untrusted);
+        }
         if let Some(error) = self.file.error() {
             return Err(error.into());
         }
         let (loaded, connected) = self.make().await;
         let loaded = loaded.into_result()?;
-        let policy = self.policy.or_else(|| self.file.policy().cloned()).or(self.default_policy);
+        let mut policies = self.policies;
+        policies.extend(self.file.policy().cloned());
+        if policies.is_empty() {
+            policies.extend(self.default_policy);
+        }
+        policies.extend(self.standing);
         #[cfg(not(feature = "mcp"))]
         let () = connected;
         #[cfg_attr(not(feature = "sandbox"), allow(unused_mut))]
         let mut session = Session {
             file: self.file,
             loaded,
-            policy,
+            policies,
+            mandatory: self.mandatory,
+            assume_yes: self.assume_yes,
             #[cfg(feature = "sandbox")]
             sandboxes: Sandboxes::new(self.on_notice),
             #[cfg(feature = "mcp")]
@@ -184,7 +226,7 @@ impl SessionBuilder {
         let listeners = Listeners::default();
         // For a file that cannot be used nothing is started.
         let states = match (bound.error(), self.connect) {
-            (None, Connect::Required | Connect::WherePossible) => {
+            (None, Connect::Required | Connect::WherePossible) if self.file.is_trusted() => {
                 self.connect_all(bound.servers(), &needs, &listeners).await
             }
             _ => std::collections::HashMap::new(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::Poll;
 
 use indexmap::IndexMap;
-use toolwright_core::{BoxFuture, ToolError, ToolSource as _};
+use toolwright_core::{ToolError, ToolSource as _};
 use toolwright_lang::{Needs, Server, ServerState, ServerTools};
 use toolwright_mcp::{
     Answers, HttpTarget, McpServer, OAuthOptions, Pinning, ServerCommand, ServerStatus, Suspension, Target,
@@ -26,16 +26,12 @@ type TokensFor = Arc<dyn Fn() -> OAuthOptions + Send + Sync>;
 /// without one it is not what it was when the server was started.
 type OnSuspended = Arc<dyn Fn(&str, &Suspension, Option<&Path>) + Send + Sync>;
 
-/// Whether a server of a file, with its name, may be started or reached.
-type Allowed = Arc<dyn for<'a> Fn(&'a str, &'a Server) -> BoxFuture<'a, Result<(), ToolError>> + Send + Sync>;
-
 /// What a program says about the MCP servers of a file.
 #[derive(Clone, Default)]
 pub(super) struct Servers {
     answers: Option<AnswersFor>,
     oauth: Option<TokensFor>,
     on_suspended: Option<OnSuspended>,
-    allowed: Option<Allowed>,
 }
 
 impl SessionBuilder {
@@ -65,20 +61,6 @@ impl SessionBuilder {
         self
     }
 
-    /// Is asked before a server is started or reached, one server after the other; the error says why it is
-    /// not. Without this, all of them are: a program that opens a file trusts the commands in it.
-    #[must_use]
-    pub fn allow(
-        mut self,
-        allowed: impl for<'a> Fn(&'a str, &'a Server) -> BoxFuture<'a, Result<(), ToolError>>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        self.servers.allowed = Some(Arc::new(allowed));
-        self
-    }
-
     /// Connects the servers that are needed, all at the same time.
     pub(super) async fn connect_all(
         &self,
@@ -86,20 +68,9 @@ impl SessionBuilder {
         needs: &Needs,
         listeners: &Listeners,
     ) -> HashMap<String, ServerState> {
-        let mut states = HashMap::new();
-        let mut connecting = Vec::new();
-        for (name, server) in servers.iter().filter(|(name, _)| needs.server(name)) {
-            let allowed = match &self.servers.allowed {
-                Some(allowed) => allowed(name, server).await,
-                None => Ok(()),
-            };
-            match allowed {
-                Ok(()) => connecting.push(self.connect_one(name, server, listeners)),
-                Err(error) => drop(states.insert(name.clone(), self.failed(server, error))),
-            }
-        }
-        states.extend(all(connecting).await);
-        states
+        let needed = servers.iter().filter(|(name, _)| needs.server(name));
+        let connecting = needed.map(|(name, server)| self.connect_one(name, server, listeners));
+        all(connecting.collect()).await.into_iter().collect()
     }
 
     fn failed(&self, server: &Server, error: ToolError) -> ServerState {
