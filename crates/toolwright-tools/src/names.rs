@@ -40,7 +40,7 @@ const STANDARD: [(&str, Make); 20] = [
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and
 /// results.
-const ELSEWHERE: [(&str, Make); 56] = [
+const ELSEWHERE: [(&str, Make); 58] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -61,6 +61,8 @@ const ELSEWHERE: [(&str, Make); 56] = [
     ("fetch_page_text", fetch::fetch_page_text),
     ("fetch_page_markdown", fetch::fetch_page_markdown),
     ("fetch_page_links", fetch::fetch_page_links),
+    ("fetch_url_content", fetch::fetch_url_content),
+    ("check_website_status", fetch::check_website_status),
     ("llm_workers.tools.misc.user_input", people::user_input),
     ("user_input", people::user_input),
     ("llm_workers.tools.misc.request_approval", approval_tokens::request_approval),
