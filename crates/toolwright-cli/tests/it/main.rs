@@ -29,6 +29,7 @@ mod records;
 mod replay;
 mod run_settings;
 mod sandbox;
+mod secrets_in_files;
 mod serve;
 mod servers;
 mod signals;
@@ -40,4 +41,4 @@ mod trust;
 mod variables;
 mod view;
 
-use support::{NO_SERVERS, RUN_ID, fed, json, json_with, show, show_in, show_with};
+use support::{NO_SERVERS, RUN_ID, fed, json, json_with, last_session, show, show_in, show_with};
