@@ -50,6 +50,7 @@ fn main() -> ExitCode {
     // So does reading a document.
     toolwright::documents::main_if_worker();
     toolwright::tools::main_if_worker();
+    harden();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return report::misused(&Console::new(Output::Text), error),
@@ -62,6 +63,18 @@ fn main() -> ExitCode {
             report::print(&console, &error);
             report::exit_code(&error)
         }
+    }
+}
+
+/// Keeps keys out of core files, and other processes of the same user out of this one's memory. Programs that
+/// it starts decide for themselves.
+fn harden() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+        // Neither can fail for a process about itself; where a filter refuses them it is as it would be.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tools the program has: the standard ones, and the demo ones that need nothing.
 
 use toolwright::browser::BrowserOptions;
+use toolwright::data::DataTools;
 use toolwright::tools::Options;
 use toolwright::{Proxies, ToolDef, Toolset, ToolsetError};
 
@@ -34,7 +35,7 @@ pub fn proxies() -> Proxies {
 pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
     let tools = all()?;
     if tools.get(name).is_none()
-        && let Some(tool) = toolwright::tools::resolve_with(name, &options())
+        && let Some(tool) = toolwright::tools::resolve_with(name, &options()).or_else(|| search(name))
     {
         let own = tool.spec().name.to_string();
         return Ok((Toolset::new().with(tool)?, own));
@@ -45,6 +46,16 @@ pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
         return Ok((Toolset::new().with(tool)?, name.to_owned()));
     }
     Ok((tools, name.to_owned()))
+}
+
+/// A tool that searches the web with what the variables of the process set up. A `.env` file cannot send
+/// queries and keys elsewhere.
+fn search(name: &str) -> Option<ToolDef> {
+    if !["web_search", "search_web"].contains(&name) {
+        return None;
+    }
+    let data = DataTools::new(".", |name| std::env::var(name).ok());
+    data.tool(name, &serde_json::Value::Null)?.ok()
 }
 
 /// True when a tool works in a sandbox.

@@ -77,6 +77,19 @@ impl Api {
         Ok(Api { client, base: url, headers, secret })
     }
 
+    /// Keeps a key out of errors that is not in the header.
+    pub(crate) fn hiding(mut self, key: Secret) -> Self {
+        self.secret = key;
+        self
+    }
+
+    /// The address of something of this service that people look at.
+    pub(crate) fn address_of(&self, folder: &str, name: &str) -> String {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{folder}/{name}", self.base.path().trim_end_matches('/')));
+        url.into()
+    }
+
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<ServiceResponse, ToolError> {
         self.send(Method::GET, path, query, None).await
     }

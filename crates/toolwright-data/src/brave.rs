@@ -77,7 +77,11 @@ impl Brave {
             text(item, "question", "Unknown"),
             text(item, "answer", "Unknown")
         );
-        SearchResult { source: text(item, "url", "").to_owned(), content }
+        SearchResult {
+            source: text(item, "url", "").to_owned(),
+            title: text(item, "title", "").to_owned(),
+            content,
+        }
     }
 
     /// A piece of news; none when it has next to no description.
@@ -93,7 +97,11 @@ impl Brave {
             text(item, "age", "Unknown"),
             text(host, "hostname", "Unknown")
         );
-        Some(SearchResult { source: text(item, "url", "").to_owned(), content })
+        Some(SearchResult {
+            source: text(item, "url", "").to_owned(),
+            title: text(item, "title", "").to_owned(),
+            content,
+        })
     }
 
     /// A description without the marks of what was searched for.
@@ -122,7 +130,7 @@ impl Brave {
             Ok(_) => String::new(),
             Err(_) => said,
         };
-        SearchResult { source, content }
+        SearchResult { source, title: text(item, "title", "").to_owned(), content }
     }
 
     /// What an answer of the API holds, in its order; pages are read at the same time.

@@ -18,7 +18,7 @@ use crate::brave::{BRAVE, Brave};
 use crate::elasticsearch::{Elasticsearch, cloud_address};
 use crate::huggingface::{HuggingFace, INFERENCE, MODEL};
 use crate::pinecone::{PINECONE, Pinecone};
-use crate::search::{Search, SearchResult, search_tool};
+use crate::search::{Search, SearchAnswer, SearchRequest, SearchResult, search_tool};
 use crate::vector::VectorSearch;
 use crate::wikipedia::{ENGLISH, Wikipedia};
 
@@ -53,6 +53,8 @@ impl DataTools {
         "search_wikipedia",
         "search_elasticsearch",
         "search_vectors",
+        "web_search",
+        "search_web",
     ];
 
     /// Tools whose files are found from `folder`, and whose keys and proxies are those of the variables.
@@ -72,6 +74,8 @@ impl DataTools {
             "search_wikipedia" => self.wikipedia(config),
             "search_elasticsearch" => self.elasticsearch(config),
             "search_vectors" => self.vectors(config),
+            "web_search" => self.web_search(config),
+            "search_web" => self.search_web(config),
             _ => return None,
         })
     }
@@ -174,12 +178,17 @@ impl DataTools {
     }
 
     /// An address, behind the proxies that the variables name.
-    fn address(&self, base: &str) -> Result<Address, ToolError> {
+    pub(crate) fn address(&self, base: &str) -> Result<Address, ToolError> {
         let proxies = Proxies::from_environment(|name| (self.variables)(name));
         Ok(Address::from(base).through(proxies.map_err(|cause| ToolError::invalid(cause.to_string()))?))
     }
 
-    fn key(&self, variable: &str) -> Result<Secret, ToolError> {
+    /// The value of a variable.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        (self.variables)(name)
+    }
+
+    pub(crate) fn key(&self, variable: &str) -> Result<Secret, ToolError> {
         let key = (self.variables)(variable).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         key.map(Secret::new).ok_or_else(|| {
             ToolError::of(ErrorKind::Permission, format!("the key is missing: `{variable}` is not set"))
@@ -251,7 +260,7 @@ struct Vectors {
 }
 
 /// The settings of a tool; none at all are an empty map.
-fn read<T: DeserializeOwned>(config: &Value) -> Result<T, ToolError> {
+pub(crate) fn read<T: DeserializeOwned>(config: &Value) -> Result<T, ToolError> {
     let mut config = if config.is_null() { json!({}) } else { config.clone() };
     if let Some(fields) = config.as_object_mut() {
         // What holds for each tool of a file.
@@ -269,13 +278,13 @@ fn as_described(tool: &ToolDef, search: Lazy) -> ToolDef {
 type Connect = dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Search>, ToolError>> + Send + Sync;
 
 /// An engine that is reached when it is first used. One that could not be reached is tried again.
-struct Lazy {
+pub(crate) struct Lazy {
     connect: Box<Connect>,
     engine: OnceCell<Arc<dyn Search>>,
 }
 
 impl Lazy {
-    fn new(
+    pub(crate) fn new(
         connect: impl Fn() -> BoxFuture<'static, Result<Arc<dyn Search>, ToolError>> + Send + Sync + 'static,
     ) -> Self {
         Lazy { connect: Box::new(connect), engine: OnceCell::new() }
@@ -291,6 +300,13 @@ impl Search for Lazy {
         Box::pin(async move {
             let engine = self.engine.get_or_try_init(|| (self.connect)()).await?;
             engine.search(query, most).await
+        })
+    }
+
+    fn answer<'a>(&'a self, request: SearchRequest<'a>) -> BoxFuture<'a, Result<SearchAnswer, ToolError>> {
+        Box::pin(async move {
+            let engine = self.engine.get_or_try_init(|| (self.connect)()).await?;
+            engine.answer(request).await
         })
     }
 }

@@ -87,7 +87,7 @@ impl Search for Elasticsearch {
             let result = |hit: &Value| {
                 let content = hit.pointer("/_source/text")?.as_str()?.to_owned();
                 let source = hit.get("_id").and_then(Value::as_str).unwrap_or_default().to_owned();
-                Some(SearchResult { source, content })
+                Some(SearchResult { source, title: String::new(), content })
             };
             Ok(hits.iter().filter_map(result).take(most).collect())
         })

@@ -2,7 +2,8 @@
 //!
 //! A search engine is anything that implements [`Search`]; [`search_tool`] makes a tool of it. There are
 //! [`Brave`], [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a
-//! [`VectorStore`]. [`Database`] runs the SQL that a model writes on SQLite.
+//! [`VectorStore`]. [`WebEngine`]s give titles and snippets, [`SearchProviders`] asks several in order, and
+//! [`WebSearch`] is the tool over them. [`Database`] runs the SQL that a model writes on SQLite.
 //!
 //! ```
 //! # #[cfg(feature = "sql")] {
@@ -21,14 +22,18 @@ mod brave;
 mod configured;
 mod documents;
 mod elasticsearch;
+mod engines;
 mod huggingface;
 mod pages;
 mod pinecone;
+mod providers;
 mod search;
 #[cfg(feature = "sql")]
 mod sql;
 mod tokens;
 mod vector;
+mod web_config;
+mod web_search;
 mod wikipedia;
 
 pub use api::Address;
@@ -36,12 +41,15 @@ pub use brave::Brave;
 pub use configured::DataTools;
 pub use documents::{Document, embed_and_store, read_documents};
 pub use elasticsearch::{Elasticsearch, cloud_address};
+pub use engines::WebEngine;
 pub use huggingface::HuggingFace;
 pub use pages::{Pages, WebPages, html_to_text};
 pub use pinecone::Pinecone;
-pub use search::{Search, SearchResult, format_search_results, search_tool};
+pub use providers::{ProvidersAnswer, SearchProviders};
+pub use search::{Search, SearchAnswer, SearchRequest, SearchResult, format_search_results, search_tool};
 #[cfg(feature = "sql")]
 pub use sql::{Cell, Database, Rows};
 pub use tokens::{Tokenizer, WordTokenizer, chunks, truncate};
 pub use vector::{Embedder, Embedding, MemoryStore, VectorSearch, VectorStore};
+pub use web_search::{Relevance, WebSearch};
 pub use wikipedia::Wikipedia;

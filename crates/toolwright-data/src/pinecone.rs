@@ -81,7 +81,7 @@ impl VectorStore for Pinecone {
             let result = |found: &Value| {
                 let content = found.pointer("/metadata/text")?.as_str()?.to_owned();
                 let source = found.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-                Some(SearchResult { source, content })
+                Some(SearchResult { source, title: String::new(), content })
             };
             Ok(matches.iter().filter_map(result).take(most).collect())
         })

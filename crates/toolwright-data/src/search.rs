@@ -9,16 +9,71 @@ use toolwright_core::{Annotations, BoxFuture, ToolContext, ToolDef, ToolError};
 const MOST: usize = 50;
 
 /// One thing that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchResult {
     /// Where it was found.
     pub source: String,
+    /// Its title; empty when the engine gives none.
+    pub title: String,
     /// What was found.
     pub content: String,
 }
 
+/// What is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchRequest<'a> {
+    /// The query.
+    pub query: &'a str,
+    /// The most results.
+    pub most: usize,
+    /// Which page of results, counting from 0.
+    pub page: usize,
+    /// Which of the engines behind this one, where it has several.
+    pub engine: Option<&'a str>,
+}
+
+impl<'a> SearchRequest<'a> {
+    /// The first results for a query.
+    pub fn of(query: &'a str, most: usize) -> Self {
+        SearchRequest { query, most, page: 0, engine: None }
+    }
+}
+
+/// What was found, with what the engine says beside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SearchAnswer {
+    /// The engine's own answer to the query.
+    pub answer: Option<String>,
+    /// The results, the best first.
+    pub results: Vec<SearchResult>,
+    /// Parts of the engine that did not answer.
+    pub notes: Vec<String>,
+}
+
+impl SearchAnswer {
+    /// Results and nothing beside them.
+    pub fn of(results: Vec<SearchResult>) -> Self {
+        SearchAnswer { results, ..SearchAnswer::default() }
+    }
+
+    /// True when nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.answer.is_none()
+    }
+}
+
 /// Something that can be searched.
 pub trait Search: Send + Sync {
+    /// Answers a request; what has no pages finds nothing on the second.
+    fn answer<'a>(&'a self, request: SearchRequest<'a>) -> BoxFuture<'a, Result<SearchAnswer, ToolError>> {
+        Box::pin(async move {
+            match request.page {
+                0 => Ok(SearchAnswer::of(self.search(request.query, request.most).await?)),
+                _ => Ok(SearchAnswer::default()),
+            }
+        })
+    }
+
     /// What is found for `query`, the best first, at most `most` of it.
     fn search<'a>(
         &'a self,

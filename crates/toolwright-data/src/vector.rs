@@ -84,6 +84,7 @@ impl VectorStore for MemoryStore {
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
         let results = ranked.into_iter().take(most).map(|(_, number, each): (_, usize, _)| SearchResult {
             source: number.to_string(),
+            title: String::new(),
             content: each.text.clone(),
         });
         let results = results.collect();

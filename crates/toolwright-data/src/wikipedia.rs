@@ -76,7 +76,7 @@ impl Wikipedia {
         }
         let (Some(content), Some(source)) = (text("extract"), text("fullurl")) else { return Ok(None) };
         let content = truncate(&*self.tokenizer, content, self.most_tokens).to_owned();
-        Ok(Some(SearchResult { source: source.to_owned(), content }))
+        Ok(Some(SearchResult { source: source.to_owned(), title: title.to_owned(), content }))
     }
 }
 

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use toolwright_core::Secret;
 use toolwright_expr::Value;
 
 use crate::diag::{FileSpan, LoadError, Problems};
-use crate::env::{self, Variable};
+use crate::env::{self, FileSecret, Variable};
 use crate::exec::Globals;
 use crate::host::{Host, Server};
 use crate::models;
@@ -27,7 +26,7 @@ pub struct BoundFile {
     pub(crate) problems: Problems,
     pub(crate) host: Host,
     pub(crate) variables: Vec<Variable>,
-    pub(crate) secrets: Vec<Secret>,
+    pub(crate) secrets: Vec<FileSecret>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) data: IndexMap<Arc<str>, Value>,
     pub(crate) servers: IndexMap<String, Server>,

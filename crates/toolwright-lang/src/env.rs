@@ -28,13 +28,21 @@ pub struct Variable {
     pub is_needed: bool,
 }
 
+/// A secret value of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct FileSecret {
+    pub(crate) value: Secret,
+    /// The file says that models and people may read it.
+    pub(crate) visible_to_model: bool,
+}
+
 /// The declared variables, the secret values, and the value of `env` in expressions.
 pub(crate) fn read(
     problems: &mut Problems,
     root: &Node,
     host: &Host,
     needs: &Needs,
-) -> (Vec<Variable>, Vec<Secret>, Value) {
+) -> (Vec<Variable>, Vec<FileSecret>, Value) {
     let mut visible: Vec<(String, Value)> =
         host.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let (mut variables, mut secrets) = (Vec::new(), Vec::new());
@@ -61,7 +69,8 @@ pub(crate) fn read(
         match value {
             Some(value) => {
                 if flag("secret") && !value.is_empty() {
-                    secrets.push(Secret::new(value.as_str()));
+                    let visible_to_model = flag("secret_visible_to_model");
+                    secrets.push(FileSecret { value: Secret::new(value.as_str()), visible_to_model });
                 }
                 visible.push((name.clone(), Value::str(value.as_str())));
             }

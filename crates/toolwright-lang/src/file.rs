@@ -90,7 +90,16 @@ static ENV: Shape = strict(
     &[
         optional("description", ShapeKind::Template, "What a person is asked when it is not set."),
         optional("persistent", ShapeKind::Flag, "Whether an answer is kept in the `.env` file."),
-        optional("secret", ShapeKind::Flag, "Whether the value is hidden while typed and in records."),
+        optional(
+            "secret",
+            ShapeKind::Flag,
+            "Whether the value is hidden while typed, in records and from models.",
+        ),
+        optional(
+            "secret_visible_to_model",
+            ShapeKind::Flag,
+            "Whether models and people may read a secret in results.",
+        ),
     ],
 );
 

@@ -12,7 +12,7 @@ use crate::build::{self, FileBuilder, FlowInfo, Tools};
 use crate::check;
 use crate::cli::Cli;
 use crate::diag::{Diagnostic, FileSpan, LoadError, Problems, Severity};
-use crate::env::Variable;
+use crate::env::{FileSecret, Variable};
 use crate::exec::Globals;
 use crate::files::Source;
 use crate::host::{Host, Server, ServerState, ServerTools};
@@ -67,7 +67,7 @@ pub struct Loaded {
     chat: Option<Chat>,
     cli: Option<Cli>,
     env: Vec<Variable>,
-    secrets: Vec<Secret>,
+    secrets: Vec<FileSecret>,
     absent: Vec<Absent>,
     made: HashSet<Arc<str>>,
     live: Vec<ServerImport>,
@@ -173,8 +173,14 @@ impl Loaded {
     }
 
     /// The values of secret variables, to be kept out of records.
-    pub fn secrets(&self) -> &[Secret] {
-        &self.secrets
+    pub fn secrets(&self) -> Vec<Secret> {
+        self.secrets.iter().map(|secret| secret.value.clone()).collect()
+    }
+
+    /// Those of them that models and people are not shown.
+    pub fn hidden_secrets(&self) -> Vec<Secret> {
+        let hidden = self.secrets.iter().filter(|secret| !secret.visible_to_model);
+        hidden.map(|secret| secret.value.clone()).collect()
     }
 
     /// What was found while loading.

@@ -2,6 +2,7 @@
 //!
 //! The loop, tools and servers ask through it, so that every answer is paid for by the run and is on record.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -106,7 +107,10 @@ impl<'a> Admitted<'a> {
     pub(crate) async fn ask(self, question: ModelQuestion<'_>) -> Result<ChargedReply, AskError> {
         let Admitted { run, model } = self;
         let ModelQuestion { request, rewriters, left_out, cancel, own_end, listeners } = question;
-        let sent = history::for_model(request.messages, rewriters, left_out)?;
+        let mut sent = history::for_model(request.messages, rewriters, left_out)?;
+        if let Some(cleaned) = run.shared.hidden.cleaned(&sent) {
+            sent = Cow::Owned(cleaned);
+        }
         let request = ModelRequest { messages: &sent, ..request };
         let deadline = run.limits.deadline(own_end)?;
         let asked = Instant::now();

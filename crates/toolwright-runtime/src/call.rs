@@ -70,6 +70,7 @@ pub(crate) async fn run_external(
         outcome => outcome,
     };
     let mut result = render::result(&call, outcome, limit);
+    run.shared.hidden.clean(&mut result);
     record.close(Some(&result))?;
     // The caller knows the call by the id that it was given.
     result.call_id = id;

@@ -17,6 +17,7 @@ use toolwright_core::{
 };
 use toolwright_util::lock;
 
+use crate::hidden::HiddenSecrets;
 use crate::limits::LimitReached;
 use crate::time;
 
@@ -210,6 +211,7 @@ pub(crate) struct Events {
     /// The thread whose event the sinks are taking.
     telling: Mutex<Option<ThreadId>>,
     spans: AtomicU64,
+    hidden: Arc<HiddenSecrets>,
 }
 
 impl Events {
@@ -220,7 +222,12 @@ impl Events {
         first_span: u64,
     ) -> Self {
         let (order, spans) = (Mutex::new(first_seq), AtomicU64::new(first_span));
-        Events { sinks, deltas, order, telling: Mutex::default(), spans }
+        Events { sinks, deltas, order, telling: Mutex::default(), spans, hidden: Arc::default() }
+    }
+
+    /// Takes these secrets out of every event.
+    pub(crate) fn hiding(self, hidden: Arc<HiddenSecrets>) -> Self {
+        Events { hidden, ..self }
     }
 
     /// A number for a new call.
@@ -246,7 +253,7 @@ impl Events {
             ));
         }
         let mut order = lock(&self.order);
-        let event = Event { seq: *order, time: SystemTime::now(), kind };
+        let event = self.hidden.event(Event { seq: *order, time: SystemTime::now(), kind })?;
         *order += 1;
         let _telling = Telling::new(&self.telling, me);
         // The record comes first: what cannot be written down is told to nobody.

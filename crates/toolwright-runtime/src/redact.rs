@@ -5,6 +5,7 @@
 //! secret, such as `password` or `Authorization`. Of an event only what models, tools and people said is
 //! looked at: the frame by which it is read again stays as it is.
 
+mod stream;
 mod view;
 
 use std::ops::Range;
@@ -16,6 +17,8 @@ use regex::Regex;
 use serde_json::Value;
 use toolwright_core::Secret;
 
+pub(crate) use self::stream::EventRedactor;
+pub use self::stream::StreamRedactor;
 use self::view::View;
 
 /// What stands where a secret was.
@@ -38,9 +41,18 @@ const SHORTEST_PART: usize = 3;
 /// redactor.redact(&mut value);
 /// assert_eq!(value, serde_json::json!({"url": "https://x/?k=[redacted]", "password": "[redacted]", "n": 1}));
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Redactor {
     known: Option<KnownSecrets>,
+    /// Whether values under secret names go too.
+    by_name: bool,
+}
+
+impl Default for Redactor {
+    /// Looks for values under secret names.
+    fn default() -> Self {
+        Redactor { known: None, by_name: true }
+    }
 }
 
 /// The known values, in all forms that are looked for.
@@ -48,6 +60,8 @@ pub struct Redactor {
 struct KnownSecrets {
     search: AhoCorasick,
     forms: Vec<Form>,
+    /// The length of the longest form.
+    longest: usize,
 }
 
 impl std::fmt::Debug for KnownSecrets {
@@ -114,24 +128,51 @@ impl Redactor {
         let search = AhoCorasick::builder()
             .match_kind(aho_corasick::MatchKind::LeftmostLongest)
             .build(forms.iter().map(|form| &form.text));
-        let known = search.ok().filter(|_| !forms.is_empty()).map(|search| KnownSecrets { search, forms });
-        Redactor { known }
+        let known = search.ok().filter(|_| !forms.is_empty()).map(|search| {
+            let longest = forms.iter().map(|form| form.text.len()).max().unwrap_or_default();
+            KnownSecrets { search, forms, longest }
+        });
+        Redactor { known, by_name: true }
     }
 
-    /// Takes secrets out of an event in its written form.
-    pub(crate) fn redact_event(&self, event: &mut Value) {
+    /// Looks for these values alone, whatever the names they are under.
+    pub fn of_values(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        Redactor { by_name: false, ..Redactor::new(secrets) }
+    }
+
+    /// False when there is nothing to look for.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.known.is_some() || self.by_name
+    }
+
+    /// Whether the text holds a known secret.
+    pub fn finds(&self, text: &str) -> bool {
+        !self.known_in(text).is_empty()
+    }
+
+    /// How much of a text is certain when more of it may follow: what comes after may be the beginning of a
+    /// secret.
+    fn certain(&self, text: &str) -> usize {
+        let Some(KnownSecrets { search, forms, longest }) = &self.known else { return text.len() };
+        let from = text.len().saturating_sub(longest.saturating_sub(1));
+        let starts = (from..text.len()).filter(|place| text.is_char_boundary(*place));
+        let begins =
+            |rest: &str| forms.iter().any(|form| form.text.len() > rest.len() && form.text.starts_with(rest));
+        let certain = starts.into_iter().find(|place| text.get(*place..).is_some_and(begins));
+        let certain = certain.unwrap_or(text.len());
+        // A secret that was found is not cut.
+        let found = search.find_iter(text).find(|hit| hit.start() < certain && certain < hit.end());
+        found.map_or(certain, |hit| hit.start())
+    }
+
+    /// Takes secrets out of an event in its written form; pieces of output are not looked at.
+    fn redact_event(&self, event: &mut Value) {
         let Value::Object(event) = event else { return };
         let noted = event.get("event").is_some_and(|kind| kind == "call_noted");
-        let piece = event.get("note").is_some_and(|note| note == "output");
         for (key, item) in event {
             match (key.as_str(), item) {
                 ("arguments" | "labels", item) => self.redact(item),
                 ("value", item) if noted => self.redact(item),
-                ("text", Value::String(text)) if piece => {
-                    self.redact_string(text);
-                    // The rest of a secret may be in the piece before or after.
-                    *text = self.redact_ends(text, true, true);
-                }
                 ("message" | "reason" | "error" | "result" | "text" | "name" | "tool" | "call_id", item) => {
                     self.redact_said(item)
                 }
@@ -179,7 +220,7 @@ impl Redactor {
                     }
                 }
                 for (key, item) in map.iter_mut() {
-                    if is_secret_name(key) && (item.is_string() || item.is_number()) {
+                    if self.by_name && is_secret_name(key) && (item.is_string() || item.is_number()) {
                         *item = Value::String(REDACTED.to_owned());
                     } else {
                         self.redact(item);
@@ -190,7 +231,7 @@ impl Redactor {
         }
     }
 
-    fn redact_string(&self, text: &mut String) {
+    pub(crate) fn redact_string(&self, text: &mut String) {
         // Arguments that could not be read, and results of tools that speak JSON, are objects inside text.
         if text.starts_with('{')
             && let Ok(mut inner) = serde_json::from_str::<Value>(text)
@@ -208,7 +249,7 @@ impl Redactor {
         if text.contains(" bytes left out") {
             *text = self.redact_at_cuts(text);
         }
-        if text.contains("\":") || text.contains("\" :") {
+        if self.by_name && (text.contains("\":") || text.contains("\" :")) {
             *text = redact_pairs(text);
         }
     }

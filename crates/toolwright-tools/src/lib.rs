@@ -60,7 +60,10 @@ pub use approval_tokens::{consume_approval, request_approval, validate_approval}
 pub use bash_session::bash_session;
 pub use data::{analyze_data, main_if_worker, parse_csv, transform_json};
 pub use edit_file::edit_file;
-pub use fetch::{fetch_content, fetch_page_links, fetch_page_markdown, fetch_page_text};
+pub use fetch::{
+    check_website_status, fetch_content, fetch_page_links, fetch_page_markdown, fetch_page_text,
+    fetch_url_content,
+};
 pub use file_info::file_info;
 pub use glob_files::glob_files;
 pub use grep_files::{grep, grep_files};

@@ -37,7 +37,7 @@ const STANDARD: [(&str, Make); 20] = [
 
 /// Tools that are not among the standard ones, as they need the web or a person or nothing of the run, and
 /// other names of standard tools.
-const MORE: [(&str, Make); 21] = [
+const MORE: [(&str, Make); 23] = [
     ("parse_csv", data::parse_csv),
     ("analyze_data", data::analyze_data),
     ("transform_json", data::transform_json),
@@ -46,6 +46,8 @@ const MORE: [(&str, Make); 21] = [
     ("fetch_page_text", fetch::fetch_page_text),
     ("fetch_page_markdown", fetch::fetch_page_markdown),
     ("fetch_page_links", fetch::fetch_page_links),
+    ("fetch_url_content", fetch::fetch_url_content),
+    ("check_website_status", fetch::check_website_status),
     ("user_input", people::user_input),
     ("request_approval", approval_tokens::request_approval),
     ("validate_approval", approval_tokens::validate_approval),

@@ -139,8 +139,8 @@ pub use toolwright_runtime::{
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::{
-    Durability, Event, EventKind, EventSink, FORMAT_VERSION, REDACTED, Redactor, ToolStamp, Transcript,
-    TranscriptError, TranscriptWriter, format_time, is_secret_name, parse_time, utc_date,
+    Durability, Event, EventKind, EventSink, FORMAT_VERSION, REDACTED, Redactor, StreamRedactor, ToolStamp,
+    Transcript, TranscriptError, TranscriptWriter, format_time, is_secret_name, parse_time, utc_date,
 };
 
 mod environment;

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use toolwright::Redactor;
+
 use crate::write_file::{self, FileAccess};
 
 /// The file among the user's data.
@@ -22,11 +24,15 @@ pub fn read() -> Vec<String> {
     folder().map(|folder| read_from(&folder)).unwrap_or_default()
 }
 
-/// Adds the inputs of this session for the next ones; what cannot be kept is only gone.
-pub fn add(inputs: &[String]) {
+/// Adds the inputs of this session for the next ones, without secrets; what cannot be kept is only gone.
+pub fn add(inputs: &[String], redactor: &Redactor) {
     if let Some(folder) = folder().filter(|_| !inputs.is_empty()) {
-        let _ = add_to(&folder, inputs);
+        let _ = add_to(&folder, &without_secrets(inputs, redactor));
     }
+}
+
+fn without_secrets(inputs: &[String], redactor: &Redactor) -> Vec<String> {
+    inputs.iter().map(|input| redactor.redact_text(input)).collect()
 }
 
 fn folder() -> Option<PathBuf> {
@@ -91,6 +97,17 @@ mod tests {
         let many: Vec<String> = (0..2 * MOST).map(|number| number.to_string()).collect();
         add_to(folder, &many)?;
         assert_eq!(read_from(folder).len(), MOST);
+        Ok(())
+    }
+
+    /// F24.
+    #[test]
+    fn a_secret_is_not_kept() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let redactor = Redactor::new([toolwright::Secret::new("hunter2-hunter2")]);
+        let inputs = ["log in with hunter2-hunter2".to_owned()];
+        add_to(folder.path(), &without_secrets(&inputs, &redactor))?;
+        assert_eq!(read_from(folder.path()), ["log in with [redacted]"]);
         Ok(())
     }
 

@@ -35,14 +35,16 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use toolwright::lang::Wanted;
 use toolwright::session::{Caller, Sandboxing};
-use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, StopReason};
+use toolwright::{
+    Conversation, Event, Message, Model, ModelDelta, Redactor, Run, RunBuilder, RunEnd, StopReason,
+};
 
 use crate::args::Chat;
 use crate::console::{Console, Delivery};
 use crate::opening::{FileChoice, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
-use crate::runs::record::{About, record};
+use crate::runs::record::{About, make, record, redactor};
 use crate::write_file::{self, FileAccess};
 use crate::{commands, demo, files, models, prompt, runs};
 
@@ -77,6 +79,8 @@ struct ChatApp {
     demo: bool,
     /// Where the program was started; the demo works elsewhere.
     folder: PathBuf,
+    /// Takes secrets out of everything that is written down.
+    redactor: Redactor,
     /// What was exported in this conversation, and may be exported again.
     exported: HashSet<PathBuf>,
     /// True once the model was asked something.
@@ -140,6 +144,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     }
     let used = opened.used();
     let about = About { command: "chat", file: used.as_ref() };
+    let redactor = redactor(opened.session.secrets());
     let (builder, recorded) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = telling(builder, sender).build()?;
     let ui = Ui::new(console, inputs.interactive, inputs.pictures);
@@ -161,6 +166,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
         recorded,
         demo,
         folder,
+        redactor,
         exported: HashSet::new(),
         asked: false,
         failed: false,
@@ -209,13 +215,15 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<SavedCh
         what.file = Some(toolwright::text::with_ending(&name.to_string_lossy(), session::ENDING).into());
     }
     let named = what.file.as_deref().filter(|path| is_session(path));
-    let path = named.unwrap_or(Path::new(session::LAST));
-    if !path.exists() {
-        let error = Usage::new(format!("there is no session `{}` to resume", path.display()));
+    let path = named.map(Path::to_owned).or_else(session::last);
+    let Some(path) = path.as_deref().filter(|path| path.exists()) else {
+        let which =
+            named.map_or("of a chat in this folder".to_owned(), |path| format!("`{}`", path.display()));
+        let error = Usage::new(format!("there is no session {which} to resume"));
         return Err(error
             .hint("a chat that is left with /exit writes one; /save NAME writes another")
             .into());
-    }
+    };
     let session = SavedChat::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
     let file = match (own, &session.script_name) {
@@ -431,10 +439,11 @@ impl ChatApp {
             ChatCommand::Export => {
                 let path = self.named(rest, ".md")?;
                 let text = session::markdown(self.conversation.messages());
+                let text = self.redactor.redact_text(&text);
                 if self.exported.contains(&path) {
-                    write_file::replace(&path, text.as_bytes(), FileAccess::Inherit)?;
+                    write_file::replace(&path, text.as_bytes(), FileAccess::Owner)?;
                 } else {
-                    write_file::create(&path, text.as_bytes(), FileAccess::Inherit).map_err(|error| {
+                    write_file::create(&path, text.as_bytes(), FileAccess::Owner).map_err(|error| {
                         if !write_file::already_exists(&error) {
                             return error;
                         }
@@ -452,7 +461,7 @@ impl ChatApp {
             }
             ChatCommand::Save => {
                 let path = self.named(rest, session::ENDING)?;
-                self.session().save(&path)?;
+                self.session().save(&path, &self.redactor)?;
                 let name = prompt::quoted(&path.to_string_lossy());
                 // The demo's tools are not in the session, and its model answers nobody else.
                 let goes_on = match self.demo {
@@ -536,20 +545,31 @@ impl ChatApp {
         SavedChat { script_name, messages: self.conversation.messages().to_vec() }
     }
 
+    /// Writes the session that `--resume` takes up; false where there is no folder for data.
+    fn save_last(&self) -> anyhow::Result<bool> {
+        let Some(path) = session::last() else { return Ok(false) };
+        if let Some(folder) = path.parent() {
+            make(folder).with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        self.session().save(&path, &self.redactor)?;
+        Ok(true)
+    }
+
     /// Keeps the session, says what was spent, and ends the run.
     fn leave(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
         self.told.close();
         while let Ok(text) = self.told.try_recv() {
             self.ui.tell(&text);
         }
-        self.ui.close();
+        self.ui.close(&self.redactor);
         self.inputs.close();
         let said = |message: &Message| !matches!(message, Message::System { .. });
         let mut saved = Ok(());
         if !self.demo && self.conversation.messages().iter().any(said) {
-            saved = self.session().save(Path::new(session::LAST)).context("the session is not saved");
-            if saved.is_ok() {
-                self.console.say(format_args!("saved {}; `toolwright chat --resume` goes on", session::LAST));
+            match self.save_last().context("the session is not saved") {
+                Ok(true) => self.console.say("saved; `toolwright chat --resume` goes on"),
+                Ok(false) => self.console.say("not saved: HOME is not set; /save NAME writes a session here"),
+                Err(error) => saved = Err(error),
             }
         }
         if !self.ui.spending.is_empty() {

@@ -1,25 +1,34 @@
 //! Conversations as files: our own sessions and those of llm-workers, which have the same form, and Markdown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use toolwright::lang::read_data;
-use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
+use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, Redactor, ToolCall, ToolResult};
 
 use super::blocks::{self, Blocks};
 use crate::report::Usage;
+use crate::runs;
 use crate::write_file::{self, FileAccess};
-
-/// The session of the last chat in a folder.
-pub const LAST: &str = ".last.chat.yaml";
 
 /// How the names of sessions end.
 pub const ENDING: &str = ".chat.yaml";
 
 /// The largest session that is read.
 const MOST: u64 = 64 << 20;
+
+/// Where the session of the last chat in this folder is: among the user's data, because a tool that may write
+/// in the folder could change what a person resumes. `None` where there is no folder for data.
+pub fn last() -> Option<PathBuf> {
+    let folder = std::env::current_dir().ok()?;
+    let folder = folder.canonicalize().unwrap_or(folder);
+    let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Some(runs::data()?.join("chats").join(name + ENDING))
+}
 
 /// A conversation and the file of tools it used.
 pub struct SavedChat {
@@ -63,9 +72,10 @@ impl SavedChat {
         Ok(SavedChat { script_name, messages })
     }
 
-    /// Writes a session, for its owner only; it may hold what tools read.
-    pub fn save(&self, path: &Path) -> anyhow::Result<()> {
-        let messages: Vec<Value> = self.messages.iter().filter_map(written).collect();
+    /// Writes a session without secrets, for its owner only; it may hold what tools read.
+    pub fn save(&self, path: &Path, redactor: &Redactor) -> anyhow::Result<()> {
+        let mut messages: Vec<Value> = self.messages.iter().filter_map(written).collect();
+        messages.iter_mut().for_each(|message| redactor.redact(message));
         let value = json!({"script_name": self.script_name, "messages": messages});
         let text = serde_saphyr::to_string(&value).context("the session cannot be written as YAML")?;
         write_file::replace(path, text.as_bytes(), FileAccess::Owner)
@@ -232,7 +242,7 @@ messages:
         let session = SavedChat::load(&path)?;
         assert_eq!((session.messages.len(), session.script_name.as_deref()), (4, Some("find.yaml")));
         assert_eq!(session.messages.get(1).map(Message::text).as_deref(), Some("Looking"));
-        session.save(&path)?;
+        session.save(&path, &Redactor::default())?;
         assert_eq!(SavedChat::load(&path)?.messages, session.messages);
         insta::assert_snapshot!(markdown(&session.messages));
         Ok(())
@@ -289,7 +299,7 @@ messages:
         assert_eq!(read, [&want[..], &[String::new()]].concat());
         let Some(Message::Assistant(answer)) = session.messages.last() else { anyhow::bail!("no call") };
         assert_eq!(answer.tool_calls, [ToolCall::new("t1", "lucky", json!({"person": "8123e45"}))]);
-        session.save(&path)?;
+        session.save(&path, &Redactor::default())?;
         assert_eq!(SavedChat::load(&path)?.messages, session.messages);
         Ok(())
     }
@@ -309,7 +319,7 @@ messages:
             fail_fast: vec!["a".to_owned()],
             confidential: false,
         })];
-        SavedChat { script_name: None, messages: messages.clone() }.save(&path)?;
+        SavedChat { script_name: None, messages: messages.clone() }.save(&path, &Redactor::default())?;
         assert_eq!(SavedChat::load(&path)?.messages, messages);
         Ok(())
     }

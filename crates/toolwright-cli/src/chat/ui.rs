@@ -8,7 +8,7 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
 use toolwright::text::clip;
-use toolwright::{Content, Decision, EventKind, Message, Notice, ToolCall, ToolResult};
+use toolwright::{Content, Decision, EventKind, Message, Notice, Redactor, ToolCall, ToolResult};
 
 use self::asking::PromptOutcome;
 use super::approval::Question;
@@ -235,10 +235,10 @@ impl Ui {
         }
     }
 
-    pub fn close(&mut self) {
+    pub fn close(&mut self, redactor: &Redactor) {
         self.screen.clear_live();
         if self.interactive {
-            history::add(&self.typed);
+            history::add(&self.typed, redactor);
         }
     }
 

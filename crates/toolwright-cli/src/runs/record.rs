@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use toolwright::vendor::VENDORS;
-use toolwright::{Durability, RunBuilder, Secret};
+use toolwright::{Durability, Redactor, RunBuilder, Secret};
 
 use crate::args::RecordArgs;
 use crate::console::Console;
@@ -88,6 +88,11 @@ pub fn make(folder: &Path) -> std::io::Result<()> {
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     std::fs::write(&probe, b"")?;
     std::fs::remove_file(probe)
+}
+
+/// What takes secrets out of everything that is written down: those of a file, and the vendors' keys.
+pub fn redactor(secrets: impl IntoIterator<Item = Secret>) -> Redactor {
+    Redactor::new(secrets.into_iter().chain(keys()))
 }
 
 /// The vendors' keys: a tool may print its environment, and the record must not keep them.

@@ -65,7 +65,7 @@ fn a_conversation_with_tools_an_approval_and_its_end() {
     insta::assert_snapshot!("left", calm(&terminal));
     // The terminal is as it was, and the session is for its owner alone.
     use std::os::unix::fs::PermissionsExt as _;
-    let session = std::fs::metadata(folder.path().join(".last.chat.yaml")).unwrap();
+    let session = std::fs::metadata(crate::last_session(folder.path())).unwrap();
     assert_eq!(session.permissions().mode() & 0o777, 0o600);
 }
 
@@ -345,7 +345,7 @@ fn a_session_is_resumed_with_its_own_tools_or_not_at_all() {
         shown.contains("error: the file of tools `t.yaml` of the session `sub/a.chat.yaml` is not there"),
         "{shown}"
     );
-    assert!(shown.ends_with("--- exit 2\n") && !folder.path().join(".last.chat.yaml").exists(), "{shown}");
+    assert!(shown.ends_with("--- exit 2\n") && !folder.path().join(".local").exists(), "{shown}");
     // It may stand beside the session.
     let policy = "policy: [{tools: '*', decision: approve}]";
     std::fs::write(
@@ -360,7 +360,7 @@ fn a_session_is_resumed_with_its_own_tools_or_not_at_all() {
     assert_eq!(trusted.code, Some(0), "{trusted:?}");
     let shown = show_in(folder.path(), &args, "go on\n");
     assert!(shown.contains("--- stdout\nDone.\n") && shown.ends_with("--- exit 0\n"), "{shown}");
-    let saved = std::fs::read_to_string(folder.path().join(".last.chat.yaml")).unwrap();
+    let saved = std::fs::read_to_string(crate::last_session(folder.path())).unwrap();
     assert!(saved.contains("script_name: sub/t.yaml\n") && saved.contains("status: success"), "{saved}");
 }
 

@@ -294,7 +294,7 @@ fn a_chat_that_is_told_to_end_keeps_the_session() {
     assert!(told.success());
     assert_eq!(terminal.end(), 0);
     assert!(terminal.written().ends_with("shows it\r\n"), "{:?}", terminal.written());
-    let session = std::fs::read_to_string(folder.path().join(".last.chat.yaml")).unwrap();
+    let session = std::fs::read_to_string(crate::last_session(folder.path())).unwrap();
     assert!(session.contains("wait") && session.contains("cancelled"), "{session}");
 }
 

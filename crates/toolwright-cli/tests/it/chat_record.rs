@@ -147,7 +147,7 @@ fn an_answer_after_a_session_was_taken_back_is_shown() {
     show_in(folder.path(), CHAT, "first\nsecond\n");
     std::fs::write(folder.path().join("r.yaml"), "- text: New answer.\n").unwrap();
     let args = [CHAT, &["--resume", "--no-record"]].concat();
-    let session = folder.path().join(".last.chat.yaml");
+    let session = crate::last_session(folder.path());
     let kept = std::fs::read(&session).unwrap();
     for back in ["/clear", "/rewind 1", "/rewind 2"] {
         std::fs::write(&session, &kept).unwrap();

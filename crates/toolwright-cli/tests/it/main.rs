@@ -31,6 +31,7 @@ mod records;
 mod replay;
 mod run_settings;
 mod sandbox;
+mod secrets_in_files;
 mod serve;
 mod servers;
 mod signals;
@@ -43,4 +44,6 @@ mod trust_door;
 mod variables;
 mod view;
 
-use support::{NO_SERVERS, RUN_ID, fed, json, json_with, show, show_in, show_with, trust};
+use support::{
+    NO_SERVERS, RUN_ID, fed, json, json_with, last_session, show, show_in, show_with, trust,
+};

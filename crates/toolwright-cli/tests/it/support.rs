@@ -162,3 +162,12 @@ fn json_text(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned()
 }
+
+/// Where the session of the last chat is, for a program whose home folder this is.
+pub fn last_session(home: &Path) -> std::path::PathBuf {
+    let chats = home.join(".local/share/toolwright/chats");
+    let mut found = std::fs::read_dir(&chats).unwrap().map(|entry| entry.unwrap().path());
+    let session = found.next().unwrap_or_else(|| panic!("there is no session in {}", chats.display()));
+    assert_eq!(found.next(), None);
+    session
+}

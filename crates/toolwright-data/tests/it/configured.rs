@@ -132,6 +132,8 @@ fn definitions_stay_as_they_are() {
         ("search_wikipedia", json!({})),
         ("search_elasticsearch", json!({"address": "http://localhost", "index": "docs", "key_id": "k"})),
         ("search_vectors", json!({"index": "docs"})),
+        ("web_search", json!({})),
+        ("search_web", json!({})),
     ];
     assert_eq!(configs.each_ref().map(|(name, _)| *name), *DataTools::NAMES);
     let specs = configs.map(|(name, config)| tools.tool(name, &config).unwrap().unwrap().spec().clone());

@@ -7,3 +7,4 @@ mod search;
 #[cfg(feature = "sql")]
 mod sql;
 mod vectors;
+mod web_search;

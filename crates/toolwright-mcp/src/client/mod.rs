@@ -6,6 +6,7 @@
 mod answers;
 mod caller;
 mod calls;
+pub(crate) mod command_text;
 pub(crate) mod connection;
 mod connection_end;
 mod handshake;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use toolwright_core::{ExecRequest, Sandbox, Secret};
 use toolwright_net::Proxies;
 
+use super::command_text::without_secrets;
 use crate::oauth::OAuthOptions;
+use crate::transport::secret_scrubber::holds_credentials;
 use crate::transport::stdio::ServerCommand;
 
 /// Where a server is.
@@ -124,7 +126,11 @@ impl Target {
         match self {
             Target::Command(command) => command.to_text(),
             Target::Http(target) => target.to_text(),
-            Target::Sandboxed { command, .. } => command.command.join(" "),
+            Target::Sandboxed { command, .. } => {
+                let given = command.env.iter().filter(|(name, _)| holds_credentials(name));
+                let secrets: Vec<Secret> = given.map(|(_, value)| Secret::new(value.as_str())).collect();
+                without_secrets(&command.command, &secrets)
+            }
         }
     }
 }

@@ -149,7 +149,7 @@ impl SecretScrubber {
 
 /// Whether what has this name is a credential. A part of a word does not count (`keyspace`, `assignee`),
 /// and `auth` counts only as the last word (`X-Auth-Provider`).
-fn holds_credentials(name: &str) -> bool {
+pub(crate) fn holds_credentials(name: &str) -> bool {
     let mut spaced = String::new();
     let mut small = false;
     for letter in name.chars() {

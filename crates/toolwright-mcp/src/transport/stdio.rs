@@ -11,8 +11,11 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::process::{Child, Command};
+use toolwright_core::Secret;
 
+use super::secret_scrubber::holds_credentials;
 use super::watchdog::Watchdog;
+use crate::client::command_text::without_secrets;
 
 /// The variables a server is given unless told otherwise: what programs need to find their files and speak
 /// the user's language, and nothing that is likely to be a secret.
@@ -84,10 +87,17 @@ impl ServerCommand {
         self
     }
 
-    /// The program and its arguments, as a person would write them.
+    /// The program and its arguments, as a person would write them, without the values of secrets.
     pub fn to_text(&self) -> String {
         let words = std::iter::once(&self.program).chain(&self.arguments);
-        words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        // What it is given as a secret in a variable may stand in its arguments too.
+        let named = |name: &str| holds_credentials(name);
+        let given = self.environment.iter().filter(|(name, _)| named(name));
+        let given = given.map(|(_, value)| Secret::new(value.to_string_lossy()));
+        let ours = std::env::vars().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
+        let secrets: Vec<Secret> = given.chain(ours).collect();
+        without_secrets(&words, &secrets)
     }
 
     pub(crate) fn spawn(&self) -> std::io::Result<Process> {

@@ -17,6 +17,7 @@ use crate::active::ActiveCalls;
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
+use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitScope, RunLimits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
@@ -39,6 +40,7 @@ pub struct RunBuilder {
     labels: BTreeMap<String, String>,
     trace: BTreeMap<String, String>,
     transcript: Option<TranscriptWriter>,
+    hidden: Vec<Secret>,
     cancel: CancelToken,
     strictness: Strictness,
     max_output: usize,
@@ -62,6 +64,7 @@ impl RunBuilder {
             labels: BTreeMap::new(),
             trace: BTreeMap::new(),
             transcript: None,
+            hidden: Vec::new(),
             cancel: CancelToken::new(),
             strictness: Strictness::default(),
             max_output: DEFAULT_MAX_OUTPUT,
@@ -243,6 +246,14 @@ impl RunBuilder {
         Ok(self)
     }
 
+    /// Keeps these values inside the calls of the run: flows and tools use them, while results, messages to
+    /// models and events have `[redacted]` in their place.
+    #[must_use]
+    pub fn hide(mut self, secrets: impl IntoIterator<Item = Secret>) -> Self {
+        self.hidden.extend(secrets);
+        self
+    }
+
     /// Accepts only arguments that the schemas accept as they are.
     #[must_use]
     pub fn strict(mut self) -> Self {
@@ -305,11 +316,13 @@ impl RunBuilder {
             true => RunTools::replaced(tools, sources),
             false => RunTools::new(tools, sources),
         };
+        let hidden = Arc::new(HiddenSecrets::new(self.hidden));
         let shared = RunShared {
             approvals,
             executor: self.executor,
             trace: self.trace,
-            events: Events::new(sinks, self.deltas, first_seq, first_span),
+            events: Events::new(sinks, self.deltas, first_seq, first_span).hiding(hidden.clone()),
+            hidden,
             active: ActiveCalls::default(),
             strictness: self.strictness,
             max_output: self.max_output,

@@ -17,6 +17,7 @@ use crate::approval::Approvals;
 use crate::events::{DeltaListener, EventKind, Events};
 use crate::executor::Executor;
 use crate::guard;
+use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitReached, LimitScope, RunLimits};
 
 /// What a run and the runs of agents inside it have in common.
@@ -26,6 +27,8 @@ pub(crate) struct RunShared {
     /// What goes with each call to where it is done.
     pub(crate) trace: BTreeMap<String, String>,
     pub(crate) events: Events,
+    /// What results and messages to models do not show.
+    pub(crate) hidden: Arc<HiddenSecrets>,
     pub(crate) active: ActiveCalls,
     pub(crate) strictness: Strictness,
     pub(crate) max_output: usize,

@@ -12,7 +12,7 @@ use toolwright_util::lock;
 
 use super::read::{Contents, TranscriptError};
 use crate::events::{Event, EventKind, EventSink};
-use crate::redact::Redactor;
+use crate::redact::{EventRedactor, Redactor};
 
 /// How deep a line is nested; what a tool gave or a model sent may be deeper, and is then text from there on.
 /// Readers of JSON, ours too, stop at 128.
@@ -32,7 +32,7 @@ pub enum Durability {
 #[derive(Debug)]
 pub struct TranscriptWriter {
     out: Mutex<Out>,
-    redactor: Redactor,
+    redactor: EventRedactor,
     durability: Durability,
     /// The number the next event must have.
     next_seq: u64,
@@ -97,7 +97,7 @@ impl TranscriptWriter {
         }
         let mut writer = TranscriptWriter {
             out: Mutex::new(Out { file, length, broken: false }),
-            redactor,
+            redactor: EventRedactor::new(redactor),
             durability: Durability::default(),
             next_seq: earlier.events.last().map_or(0, |event| event.seq.saturating_add(1)),
             next_span: earlier.highest_span().map_or(0, |span| span.saturating_add(1)),
@@ -144,7 +144,7 @@ impl TranscriptWriter {
         if depth(&value) > MAX_LEVELS {
             flatten(&mut value, MAX_LEVELS);
         }
-        self.redactor.redact_event(&mut value);
+        self.redactor.redact(&mut value);
         let mut line = serde_json::to_vec(&value)?;
         line.push(b'\n');
         Ok(line)

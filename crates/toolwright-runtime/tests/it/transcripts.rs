@@ -192,7 +192,7 @@ async fn a_cut_through_a_secret_leaves_none_of_it() {
     assert!(result.to_text().contains("ahunter2\n[…"), "the model's own result is not changed: {result:?}");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(!text.contains("hunter") && !text.contains("nter3"), "{text}");
-    assert!(text.contains("the key is [redacted]") && text.contains("[redacted] and more"), "{text}");
+    assert!(text.contains("\"the key is \"") && text.contains("\"[redacted] and more\""), "{text}");
     assert!(Transcript::load(&path).is_ok());
 }
 

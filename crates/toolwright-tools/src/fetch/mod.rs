@@ -1,4 +1,5 @@
-//! `fetch_content`, `fetch_page_text`, `fetch_page_markdown` and `fetch_page_links`: pages of the web.
+//! `fetch_content`, `fetch_page_text`, `fetch_page_markdown`, `fetch_page_links`, `fetch_url_content` and
+//! `check_website_status`: pages of the web.
 //!
 //! Addresses come from models, so only the public internet, or what the run's `network` opens, is reached,
 //! redirects included; the size and the time of a fetch are bounded.
@@ -6,6 +7,7 @@
 mod markdown;
 mod text;
 mod tree;
+mod url_content;
 mod xpath;
 
 use std::collections::HashMap;
@@ -21,6 +23,7 @@ use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_net::{FetchedPage, PageClient, PageError, PageRequest, Reach, belongs_to_connection};
 
 use self::tree::PageTree;
+pub use self::url_content::{check_website_status, fetch_url_content};
 use self::xpath::XPath;
 use crate::options::{Options, object};
 

@@ -29,6 +29,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("web::headers_of_the_connection_cannot_be_set", headers_of_the_connection_cannot_be_set),
         trial("web::own_address_inside", own_address_inside),
         trial(
+            "web::url_content_comes_as_text_markdown_and_html",
+            url_content_comes_as_text_markdown_and_html,
+        ),
+        trial("web::a_site_is_online_when_its_server_answers", a_site_is_online_when_its_server_answers),
+        trial(
             "web::the_machines_own_public_address_is_not_the_internet",
             the_machines_own_public_address_is_not_the_internet,
         ),
@@ -75,6 +80,13 @@ fn server() -> String {
 fn call(options: &Options, tool: &str, arguments: Value) -> ToolResult {
     let reference = format!("llm_workers.tools.fetch.{tool}");
     let tools = Toolset::new().with(resolve_with(&reference, options).unwrap()).unwrap();
+    let run = Run::builder(tools).build().unwrap();
+    crate::support::block_on(async { run.call(ToolCall::new("1", tool, arguments)).await.unwrap() })
+}
+
+/// Like `call`, for a tool under its own name.
+fn call_as(options: &Options, tool: &str, arguments: Value) -> ToolResult {
+    let tools = Toolset::new().with(resolve_with(tool, options).unwrap()).unwrap();
     let run = Run::builder(tools).build().unwrap();
     crate::support::block_on(async { run.call(ToolCall::new("1", tool, arguments)).await.unwrap() })
 }
@@ -228,6 +240,53 @@ fn the_network_of_a_run_holds_for_pages() {
     assert!(refused(hosts(&["other.example", &at]), &format!("{site}/elsewhere")).contains("evil.invalid"));
     refused(hosts(&["other.example"]), &format!("{site}/page"));
     refused(Reach::Hosts(HostRules::nothing()), "https://example.com/");
+}
+
+fn url_content_comes_as_text_markdown_and_html() {
+    let site = server();
+    let content = |format: &str| {
+        let result = call_as(
+            &Options::new().reach(Reach::Anywhere),
+            "fetch_url_content",
+            json!({"url": format!("{site}/page"), "format": format}),
+        );
+        assert!(result.error.is_none(), "{result:?}");
+        result.to_text()
+    };
+    assert_eq!(content("html"), PAGE);
+    assert!(content("text").starts_with("The title\n\nHome Other site"), "{}", content("text"));
+    assert!(content("markdown").contains("# Main heading"));
+    let kind = |arguments: Value| {
+        call_as(&Options::new().reach(Reach::Anywhere), "fetch_url_content", arguments).error.unwrap().kind
+    };
+    assert_eq!(kind(json!({"url": format!("{site}/missing")})), ErrorKind::Unknown);
+    assert_eq!(kind(json!({"url": format!("{site}/page"), "render": true})), ErrorKind::Parsing);
+    assert_eq!(kind(json!({"url": format!("{site}/page"), "format": "pdf"})), ErrorKind::Parsing);
+    let closed = call_as(&Options::new(), "fetch_url_content", json!({"url": format!("{site}/page")}));
+    assert_eq!(closed.error.unwrap().kind, ErrorKind::Permission);
+}
+
+fn a_site_is_online_when_its_server_answers() {
+    let site = server();
+    let status = |url: &str| {
+        let result =
+            call_as(&Options::new().reach(Reach::Anywhere), "check_website_status", json!({"url": url}));
+        assert!(result.error.is_none(), "{result:?}");
+        serde_json::from_str::<Value>(&result.to_text()).unwrap()
+    };
+    for (path, online, code) in
+        [("/moved", true, json!(200)), ("/missing", true, json!(404)), ("/broken", false, json!(500))]
+    {
+        let found = status(&format!("{site}{path}"));
+        assert_eq!((&found["online"], &found["status_code"]), (&json!(online), &code), "{path}: {found}");
+        assert!(found["response_time"].as_f64().unwrap() < 30.0);
+    }
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let found = status(&format!("http://{free}/"));
+    assert_eq!((&found["online"], &found["status_code"]), (&json!(false), &Value::Null), "{found}");
+    // A refused address is not an offline site.
+    let refused = call_as(&Options::new(), "check_website_status", json!({"url": site}));
+    assert_eq!(refused.error.unwrap().kind, ErrorKind::Permission);
 }
 
 /// F19: a rule over `url` would see another host than the server.

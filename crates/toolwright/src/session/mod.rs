@@ -99,7 +99,7 @@ impl Session {
 
     /// The values of secret variables, to be kept out of records.
     pub fn secrets(&self) -> Vec<Secret> {
-        self.loaded.secrets().to_vec()
+        self.loaded.secrets()
     }
 
     /// A run with all tools of the file.
@@ -133,7 +133,7 @@ impl Session {
 
     fn governed(&self, caller: Caller, mut builder: RunBuilder) -> RunBuilder {
         let limits = self.file.limits();
-        builder = builder.limits(limits.limits.clone());
+        builder = builder.limits(limits.limits.clone()).hide(self.loaded.hidden_secrets());
         if let Some(calls) = limits.max_parallel {
             builder = builder.max_parallel(calls);
         }

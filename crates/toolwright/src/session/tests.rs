@@ -76,7 +76,7 @@ tools: [{name: plain, do: {eval: fine}}, {name: secret, do: {eval: '${env.TOKEN}
     assert!(error.problems()[0].message.contains("`TOKEN` is not set"), "{error}");
     let known = KnownTools::new().environment(Environment::of([("TOKEN", "0123456789abcdef")]));
     let session = wanted("secret").known(known).open().await.unwrap();
-    assert_eq!(call(&session, "secret").await.to_text(), "0123456789abcdef");
+    assert_eq!(call(&session, "secret").await.to_text(), "[redacted]");
     assert_eq!(session.secrets().len(), 1);
 }
 

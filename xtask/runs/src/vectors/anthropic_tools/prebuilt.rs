@@ -68,7 +68,11 @@ fn formatted(results: &[Json]) -> Json {
     let text = |result: &Json, key: &str| result[key].as_str().unwrap_or_default().to_owned();
     let results: Vec<_> = results
         .iter()
-        .map(|result| SearchResult { source: text(result, "source"), content: text(result, "content") })
+        .map(|result| SearchResult {
+            source: text(result, "source"),
+            title: String::new(),
+            content: text(result, "content"),
+        })
         .collect();
     format_search_results(&results).into()
 }
@@ -213,7 +217,7 @@ impl VectorStore for Echo {
         _: usize,
     ) -> BoxFuture<'a, Result<Vec<SearchResult>, ToolError>> {
         let content = vector.iter().map(|letter| char::from(*letter as u8)).collect();
-        let found = vec![SearchResult { source: "src".to_owned(), content }];
+        let found = vec![SearchResult { source: "src".to_owned(), title: String::new(), content }];
         Box::pin(async move { Ok(found) })
     }
 
