@@ -102,6 +102,10 @@ pub(crate) struct PageStep {
 }
 
 impl PageStep {
+    pub(crate) fn new(action: StepAction, reference: Option<String>, text: Option<String>) -> PageStep {
+        PageStep { action, reference, text, to: None, x: None, y: None, dialog: None }
+    }
+
     pub(crate) fn text(&self) -> Result<&str, ToolError> {
         let missing = || ToolError::invalid(format!("`{}` needs `text`", self.action.name()));
         self.text.as_deref().ok_or_else(missing)
@@ -283,7 +287,7 @@ struct PendingStep {
     outcome: std::sync::Mutex<Option<StepOutcome>>,
 }
 
-async fn run_step(
+pub(crate) async fn run_step(
     ctx: &ToolContext,
     options: &BrowserOptions,
     step: &PageStep,

@@ -32,6 +32,8 @@ pub(crate) struct Instance {
     /// The text of each tab when it was last reported.
     pub(crate) shown: HashMap<u32, Vec<PageLine>>,
     pub(crate) downloads: String,
+    /// The DOM nodes behind the numbers of the last tree.
+    pub(crate) numbered: HashMap<i64, i64>,
 }
 
 /// The isolated world of one document.
@@ -103,6 +105,7 @@ impl Instance {
             last_world: 0,
             shown: HashMap::new(),
             downloads,
+            numbered: HashMap::new(),
         };
         instance.new_tab().await?;
         Ok(instance)
@@ -265,6 +268,25 @@ impl Instance {
     ) -> Result<Option<String>, WorldError> {
         let value = self.evaluate(world, command, arguments, false).await?;
         Ok(value.pointer("/result/objectId").and_then(Value::as_str).map(str::to_owned))
+    }
+
+    /// Calls a command of the page script with an object as its argument.
+    pub(crate) async fn call_on<T: DeserializeOwned>(
+        &self,
+        world: &World,
+        object: &str,
+        command: &str,
+    ) -> Result<T, WorldError> {
+        let params = json!({
+            "functionDeclaration": script::CALL_ON,
+            "objectId": object,
+            "arguments": [{"value": world.token}, {"value": command}],
+            "returnByValue": true,
+        });
+        let answer = self.engine.cdp.send(Some(&world.session), "Runtime.callFunctionOn", params).await;
+        let answer = answer.map_err(|_| WorldError::Lost)?;
+        let value = answer.pointer("/result/value").cloned().unwrap_or_default();
+        serde_json::from_value(value).map_err(|_| WorldError::Lost)
     }
 
     async fn evaluate(

@@ -13,9 +13,11 @@
 //! ```
 
 mod act;
+mod ax_tree;
 mod cdp;
 mod engine;
 mod input;
+mod inspect;
 mod instance;
 mod launch;
 mod locate;
@@ -30,5 +32,6 @@ mod script;
 mod settle;
 mod tools;
 
+pub use inspect::{WEB_BROWSER_NAMES, web_browser};
 pub use options::BrowserOptions;
 pub use tools::{NAMES, browser_tool, browser_tools, configured};

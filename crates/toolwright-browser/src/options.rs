@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 #[must_use]
 pub struct BrowserOptions {
     sandbox: Option<Arc<str>>,
-    instance: Arc<str>,
+    instance: Option<Arc<str>>,
     program: Option<Arc<str>>,
     timeout: Option<Duration>,
 }
@@ -47,7 +47,7 @@ impl BrowserOptions {
 
     /// Keeps tabs, cookies and references apart from those of tools with another instance name.
     pub fn instance(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.instance = name.into();
+        self.instance = Some(name.into());
         self
     }
 
@@ -95,10 +95,14 @@ impl BrowserOptions {
         })?;
         Ok(BrowserOptions {
             sandbox: config.sandbox,
-            instance: config.instance.unwrap_or_default(),
+            instance: config.instance,
             program: config.program,
             timeout,
         })
+    }
+
+    pub(crate) fn instance_name(&self) -> Option<&str> {
+        self.instance.as_deref()
     }
 
     pub(crate) fn call_timeout(&self) -> Duration {
@@ -109,7 +113,7 @@ impl BrowserOptions {
     /// first use, and again after it ended.
     pub(crate) async fn enter(&self, context: &ToolContext) -> Result<OpenInstance, ToolError> {
         let name = self.sandbox.as_deref().unwrap_or_default();
-        let key = format!("{name}\n{}", self.instance);
+        let key = format!("{name}\n{}", self.instance_name().unwrap_or_default());
         let slot = context.store_as::<InstanceSlot>(&key).read(|slot| slot.instance.clone());
         let mut open = slot.lock_owned().await;
         if open.as_ref().is_some_and(|instance| instance.engine.is_gone()) {

@@ -383,6 +383,26 @@ impl Instance {
         }
     }
 
+    /// Makes the tab that was opened last the current one.
+    pub(crate) async fn follow_new_tabs(&mut self) {
+        let opened: Vec<u32> = {
+            let tabs = self.engine.shared.tabs();
+            let notices = tabs.list.iter().flat_map(|tab| &tab.notices);
+            notices
+                .filter_map(|notice| match notice {
+                    Notice::TabOpened { number } => Some(*number),
+                    _ => None,
+                })
+                .collect()
+        };
+        for number in opened {
+            if let Some(tab) = self.tabs().into_iter().find(|tab| tab.number == number) {
+                self.current = number;
+                self.settle_now(&tab.target).await;
+            }
+        }
+    }
+
     /// Reads nothing and waits for nothing that began before.
     pub(crate) async fn settle_now(&mut self, target: &str) -> Settled {
         self.settle(target, &HashSet::new()).await

@@ -21,6 +21,13 @@ pub(crate) const CALL: &str = "function (token, command, args) {
   return own.commands[command](...args);
 }";
 
+/// The same for an object of the page.
+pub(crate) const CALL_ON: &str = "function (token, command) {
+  const own = globalThis.__toolwright;
+  if (!own || own.token !== token) return null;
+  return own.commands[command](this);
+}";
+
 /// The source for a world of that token.
 pub(crate) fn source(token: &str) -> String {
     format!("((token) => {{{}}})(\"{token}\")", *SOURCE)

@@ -7,6 +7,7 @@ use toolwright_core::text::{clip, visible};
 use toolwright_core::{ToolContext, ToolDef, ToolError, ToolOutput, Toolset, ToolsetError, tool};
 
 use crate::act::browser_act;
+use crate::inspect::web_browser_tool;
 use crate::instance::{Instance, TabHead, WorldError};
 use crate::locate::Located;
 use crate::options::BrowserOptions;
@@ -23,8 +24,9 @@ pub fn browser_tools(options: &BrowserOptions) -> Result<Toolset, ToolsetError> 
 pub const NAMES: [&str; 6] =
     ["browser_open", "browser_read", "browser_find", "browser_act", "browser_look", "browser_tabs"];
 
-/// The browser tool of that name.
+/// The browser tool of that name, or the one that another system calls so.
 pub fn browser_tool(name: &str, options: &BrowserOptions) -> Option<ToolDef> {
+    let name = name.strip_prefix("inspect_ai.tool.").unwrap_or(name);
     Some(match name {
         "browser_open" => browser_open(options),
         "browser_read" => browser_read(options),
@@ -32,7 +34,7 @@ pub fn browser_tool(name: &str, options: &BrowserOptions) -> Option<ToolDef> {
         "browser_act" => browser_act(options),
         "browser_look" => browser_look(options),
         "browser_tabs" => browser_tabs(options),
-        _ => return None,
+        _ => return web_browser_tool(name, options),
     })
 }
 

@@ -17,6 +17,18 @@ macro_rules! examples {
     )*};
 }
 
+/// This one drives a browser.
+#[test]
+fn web_surfer() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium-headless-shell", "chromium", "google-chrome"];
+    if !std::env::split_paths(&path).any(|folder| names.iter().any(|name| folder.join(name).exists())) {
+        eprintln!("SKIPPED: no Chromium here (`cargo xtask test` installs it)");
+        return;
+    }
+    check(env!("CARGO_BIN_EXE_10_web_surfer"), include_str!("../expected/10_web_surfer.txt"));
+}
+
 examples! {
     hello_tool: "01_hello_tool"
     stateful: "02_stateful"
@@ -27,7 +39,6 @@ examples! {
     model_loop: "07_loop"
     agents: "08_agents"
     sql_and_search: "09_sql_and_search"
-    web_surfer: "10_web_surfer"
     analysts: "11_analysts"
     sandboxed_tools: "12_sandboxed_tools"
     yaml_from_rust: "13_yaml_from_rust"

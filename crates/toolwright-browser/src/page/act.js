@@ -270,3 +270,17 @@ function nodeOf(number) {
 function adopt(host, root) {
   closedRoots.set(host, root);
 }
+
+// A node that was found otherwise than by a walk, as an element that was shown.
+function take(node) {
+  const element = node.nodeType === 1 ? node : node.parentElement;
+  if (!element) return null;
+  const control = element.closest("a[href],button,summary,label,[role=button],[role=link]");
+  const kind = kindOf(element) || "e";
+  const chosen = kind === "e" && control ? control : element;
+  const own = kindOf(chosen) || "e";
+  const name = nameOf(chosen, own);
+  mark(chosen, own, name);
+  entries.get(numbers.get(chosen)).name = name;
+  return numbers.get(chosen);
+}

@@ -14,6 +14,7 @@
 
 mod acts;
 mod browser;
+mod inspect;
 mod pages;
 mod server;
 
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
     let arguments = Arguments::from_args();
     let missing = browser::missing();
-    let cases = pages::cases().into_iter().chain(acts::cases());
+    let cases = pages::cases().into_iter().chain(acts::cases()).chain(inspect::cases());
     let trial = |case: browser::Case| {
         Trial::test(case.name, move || {
             match missing {
