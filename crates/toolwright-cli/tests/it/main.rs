@@ -24,6 +24,7 @@ mod mistakes;
 mod pages;
 mod pictures;
 mod proxies;
+mod python;
 mod read;
 mod records;
 mod replay;
