@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_core::{
-    ErrorKind, ExecRequest, Misfit, Sandbox, ToolError, ToolOutput, read_data, run_blocking,
+    ErrorKind, ExecRequest, DataError, Sandbox, ToolError, ToolOutput, read_data, run_blocking,
 };
 use toolwright_python::{PythonFile, PythonOptions};
 use toolwright_sandbox::{Network, ProcessSandbox, SandboxPolicy};
@@ -36,7 +36,7 @@ pub(crate) struct PythonSection {
 }
 
 impl PythonSection {
-    pub(super) fn read(value: &Value) -> Result<Self, Misfit> {
+    pub(super) fn read(value: &Value) -> Result<Self, DataError> {
         let section: PythonSection = if value.is_null() { Self::default() } else { read_data(value)? };
         for (name, seconds) in [("timeout", section.timeout), ("import_timeout", section.import_timeout)] {
             if let Some(seconds) = seconds
@@ -44,7 +44,7 @@ impl PythonSection {
             {
                 let message =
                     format!("`{name}` must be seconds, more than 0 and at most 86400, got {seconds}");
-                return Err(Misfit::new(message).inside(name));
+                return Err(DataError::new(message).inside(name));
             }
         }
         Ok(section)
