@@ -15,6 +15,7 @@ use crate::host::{Host, Server};
 use crate::models;
 use crate::needs::Needs;
 use crate::parse::SourceFile;
+use crate::python;
 use crate::sections;
 use crate::shape;
 use crate::yaml::Node;
@@ -66,6 +67,13 @@ impl BoundFile {
     /// says.
     pub fn servers(&self) -> &IndexMap<String, Server> {
         &self.servers
+    }
+
+    /// The files of Python functions that tools are imported from, each as its name among the servers and its
+    /// path as it is written.
+    pub fn python_files(&self) -> Vec<(String, String)> {
+        let named = |name: String| Some((name.clone(), python::path(&name)?.to_owned()));
+        python::files(&self.root).into_iter().filter_map(named).collect()
     }
 
     /// All problems so far, if one of them keeps the file from being used: nothing need be started for it

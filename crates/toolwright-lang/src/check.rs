@@ -38,8 +38,10 @@ pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
         _ => Vec::new(),
     };
     for (name, place) in &loaded.unknown {
-        let message =
-            format!("the MCP server `{name}` was not started, so calls of its tools are not checked");
+        let message = format!(
+            "{} was not started, so calls of its tools are not checked",
+            crate::python::described(name)
+        );
         found.add(Severity::Warning, || {
             loaded.problems.sources.diagnostic(Severity::Warning, *place, message, None)
         });

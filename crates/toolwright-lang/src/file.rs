@@ -11,6 +11,11 @@ pub(crate) static FILE: Shape = strict(
     &[
         optional("env", ShapeKind::Named(&ENV), "Environment variables the file uses."),
         optional("mcp", ShapeKind::Servers, "MCP servers whose tools the file uses."),
+        optional(
+            "python",
+            ShapeKind::Object(&PYTHON),
+            "How the files of Python functions run that the file imports with `python:FILE.py`.",
+        ),
         optional("shared", ShapeKind::Object(&SHARED), "Data and tools for the whole file."),
         optional("tools", ShapeKind::Definitions, "The same as `shared.tools`."),
         optional("chat", ShapeKind::Object(&CHAT), "The chat program."),
@@ -41,6 +46,32 @@ pub(crate) static FILE: Shape = strict(
             "sandboxes",
             ShapeKind::Any,
             "More sandboxes: a map of names to what `sandbox` may be. A tool works in one with `config: {sandbox: NAME}`.",
+        ),
+    ],
+);
+
+static PYTHON: Shape = strict(
+    "python",
+    "Python functions run in a worker of their own, in a sandbox that shows the folder of their file and nothing to write or reach.",
+    &[
+        optional(
+            "interpreter",
+            ShapeKind::Text,
+            "The interpreter: a path relative to the file, or a program; without one a `.venv` beside or above the Python file, then `VIRTUAL_ENV`, then `python3`.",
+        ),
+        optional("read", ShapeKind::Texts, "More folders and files to show, relative to the file."),
+        optional("write", ShapeKind::Texts, "Folders that may be written, relative to the file."),
+        optional(
+            "network",
+            ShapeKind::Any,
+            "What may be reached: `off`, `full`, or a list of hosts, as in `sandbox`.",
+        ),
+        optional("env", ShapeKind::Texts, "Names of environment variables that the functions see."),
+        optional("timeout", ShapeKind::Number, "Seconds that a call may take; 60 unless said."),
+        optional(
+            "import_timeout",
+            ShapeKind::Number,
+            "Seconds that the import of a file may take; 60 unless said.",
         ),
     ],
 );
@@ -289,8 +320,8 @@ pub(crate) static IMPORT_TOOLS: Shape = strict(
     "import_tools",
     "Many tools from elsewhere.",
     &[
-        required("import_tools", ShapeKind::Text, "A toolkit's name or `mcp:server`."),
-        required("prefix", ShapeKind::Text, "What each name gets in front; may be empty."),
+        required("import_tools", ShapeKind::Text, "A toolkit's name, `mcp:SERVER` or `python:FILE.py`."),
+        optional("prefix", ShapeKind::Text, "What each name gets in front; nothing unless said."),
         optional("filter", ShapeKind::Texts, "Patterns of the tools to take; `!` takes away."),
         optional("force_ui_hints_for", ShapeKind::Texts, "Patterns of tools that show a hint."),
         optional("force_no_ui_hints_for", ShapeKind::Texts, "Patterns of tools that show none."),

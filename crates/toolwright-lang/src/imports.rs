@@ -14,7 +14,7 @@ use crate::load::{CHAT, FILE, SHARED};
 use crate::missing_tools::{stand_in, takes_anything};
 use crate::server_imports::{ImportRule, ImportScope, ServerImport};
 use crate::yaml::{Data, Node};
-use crate::{file, shape};
+use crate::{file, python, shape};
 
 impl FileBuilder<'_> {
     pub(crate) fn import_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
@@ -175,6 +175,9 @@ impl FileBuilder<'_> {
     /// The halves of `mcp:server/tool` and `toolkit/tool`. Servers may have slashes in the names of their
     /// tools.
     fn halves<'r>(&self, reference: &'r str) -> Option<(&'r str, &'r str)> {
+        if python::is_python(reference) {
+            return python::halves(reference);
+        }
         let Some(rest) = reference.strip_prefix("mcp:") else { return reference.rsplit_once('/') };
         let named =
             |name: &&String| rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
@@ -219,10 +222,17 @@ impl FileBuilder<'_> {
 
     /// All tools of a toolkit or an MCP server.
     fn source(&mut self, reference: &str, place: FileSpan) -> Option<Toolset> {
+        if python::is_python(reference) {
+            return self.server_tools(reference, place);
+        }
         if let Some((scheme, server)) = reference.split_once(':') {
             if scheme != "mcp" {
                 let message = format!("tools cannot be imported from `{scheme}:`");
-                self.problems.error_hint(place, message, "use `mcp:server` or a toolkit's name");
+                self.problems.error_hint(
+                    place,
+                    message,
+                    "use `mcp:SERVER`, `python:FILE.py` or the name of a toolkit",
+                );
                 return None;
             }
             return self.server_tools(server, place);
@@ -272,7 +282,7 @@ impl FileBuilder<'_> {
             Some(ServerState::Known(tools)) => Some(tools.clone().into()),
             Some(ServerState::Failed { error, required }) => {
                 let severity = if *required { Severity::Error } else { Severity::Warning };
-                let message = format!("could not list the tools of MCP server `{name}`: {error}");
+                let message = format!("could not list the tools of {}: {error}", python::described(name));
                 self.problems.add(severity, place, message, error.hint_text().map(str::to_owned));
                 None
             }
@@ -314,12 +324,12 @@ impl FileBuilder<'_> {
     fn tell_left_out(&mut self, server: &str, left_out: &[(String, String)], place: FileSpan) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         for (tool, why) in left_out.iter().take(MAX_TOLD) {
-            let message = format!("`{tool}` of the MCP server `{server}` is left out: {why}");
+            let message = format!("`{tool}` of {} is left out: {why}", python::described(server));
             self.problems.add(Severity::Warning, place, message, None);
         }
         let more = left_out.len().saturating_sub(MAX_TOLD);
         if more > 0 {
-            let message = format!("{more} more tools of the MCP server `{server}` are left out");
+            let message = format!("{more} more tools of {} are left out", python::described(server));
             self.problems.add(Severity::Warning, place, message, None);
         }
     }
@@ -487,8 +497,10 @@ fn unusable(name: &str) -> Option<String> {
     Some(format!("{problem}; import it by itself, with a `name`"))
 }
 
+/// Whether a reference means something whose tools are unknown until it is started: an MCP server, or a file
+/// of Python functions.
 fn is_server(reference: &str) -> bool {
-    reference.starts_with("mcp:")
+    reference.starts_with("mcp:") || python::is_python(reference)
 }
 
 /// Whether a reference is written as the path of a class or function in Python.

@@ -57,6 +57,7 @@ mod missing_tools;
 mod models;
 mod needs;
 mod parse;
+mod python;
 mod references;
 mod schema;
 mod sections;

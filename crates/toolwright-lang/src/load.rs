@@ -19,6 +19,7 @@ use crate::host::{Host, Server, ServerState, ServerTools};
 use crate::missing_tools::Absent;
 use crate::needs::Wanted;
 use crate::parse::SourceFile;
+use crate::python;
 use crate::sections::{self, Chat};
 use crate::server_imports::{CurrentTools, LiveServer, ServerImport};
 use crate::yaml::{Data, Node};
@@ -200,7 +201,8 @@ impl BoundFile {
     /// a state are unknown: the file's names for them mean tools that cannot be called.
     pub fn compile(self, servers: &HashMap<String, ServerState>) -> Loaded {
         let BoundFile { root, mut problems, host, globals, models, .. } = self;
-        let names = sections::server_names(&root);
+        let mut names = sections::server_names(&root);
+        names.extend(python::files(&root));
         let mut builder = FileBuilder::new(&mut problems, &host, (names, servers), &models, globals.clone());
         if let Some(Node { data: Data::Map(entries), .. }) = root.get("sandboxes") {
             builder.sandboxes = entries.iter().map(|(name, _)| name.key_text()).collect();

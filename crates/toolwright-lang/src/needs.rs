@@ -11,6 +11,7 @@ use toolwright_expr::Script;
 
 use crate::build::{text, texts};
 use crate::load::CHAT;
+use crate::python;
 use crate::sections;
 use crate::yaml::{Data, Node};
 
@@ -240,7 +241,8 @@ impl<'n> Trace<'n> {
 
     fn define(&mut self, node: &'n Node) {
         if let Some(reference) = text(node, "import_tools") {
-            if let Some(server) = reference.strip_prefix("mcp:") {
+            let server = reference.strip_prefix("mcp:");
+            if let Some(server) = server.or_else(|| Some(&*reference).filter(|one| python::is_python(one))) {
                 let filter = node.get("filter").map_or_else(|| vec!["*".to_owned()], texts);
                 let prefix = text(node, "prefix").unwrap_or_default();
                 self.bulks.push(Bulk { server: server.to_owned(), prefix, filter });
@@ -251,6 +253,9 @@ impl<'n> Trace<'n> {
         let reference = text(node, "import_tool");
         let own = |reference: String| match reference.strip_prefix("mcp:") {
             Some(rest) => rest.split_once('/').map(|(_, own)| own.to_owned()),
+            None if python::is_python(&reference) => {
+                python::halves(&reference).map(|(_, own)| own.to_owned())
+            }
             None => reference.rsplit(['.', '/']).next().map(str::to_owned),
         };
         let Some(name) = text(node, "name").or_else(|| own(reference?)) else { return };
@@ -347,6 +352,11 @@ impl<'n> Trace<'n> {
 
     /// A reference of an import. Servers may have slashes in their names, and so may their tools.
     fn reference(&mut self, reference: &str) {
+        if python::is_python(reference) {
+            let file = python::halves(reference).map_or(reference, |(file, _)| file).to_owned();
+            self.server(&file);
+            return;
+        }
         let Some(rest) = reference.strip_prefix("mcp:") else { return };
         let of = |name: &&String| {
             rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

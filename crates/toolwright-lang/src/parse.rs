@@ -4,7 +4,7 @@
 //! server started; that is done by [`bind`](SourceFile::bind) and [`compile`](crate::BoundFile::compile).
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -37,6 +37,8 @@ const GOVERNING: [&str; 4] = ["policy", "limits", "sandbox", "sandboxes"];
 pub struct SourceFile {
     pub(crate) root: Arc<Node>,
     pub(crate) problems: Problems,
+    /// The folder of a file on disk.
+    folder: Option<PathBuf>,
     /// The sections that the program has read.
     read: BTreeSet<&'static str>,
     files: Vec<ReadFile>,
@@ -94,12 +96,16 @@ impl SourceFile {
 
     fn read(mut loader: Loader, source: Source) -> Self {
         let mut problems = Problems::default();
+        let folder = match &source {
+            Source::Path(path) => path.parent().map(PathBuf::from),
+            Source::Text { .. } => None,
+        };
         let root = loader.root(&mut problems, source);
         let root = root.unwrap_or(Node { data: Data::Bad, place: FileSpan::default() });
         if !matches!(root.data, Data::Bad | Data::Null) {
             shape::check(&mut problems, &root, &file::FILE);
         }
-        SourceFile { root: Arc::new(root), problems, read: BTreeSet::new(), files: loader.read }
+        SourceFile { root: Arc::new(root), problems, folder, read: BTreeSet::new(), files: loader.read }
     }
 
     /// All problems so far, if one of them keeps the file from being used.
@@ -157,6 +163,11 @@ impl SourceFile {
     pub fn diagnostic<T>(&self, section: &Section<T>, severity: Severity, misfit: DataError) -> Diagnostic {
         let DataError { path, message, hint } = misfit;
         self.problems.sources.diagnostic(severity, section.place(&path), message, hint)
+    }
+
+    /// The folder of a file on disk, which its relative paths begin in.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// What this use of the file needs: which servers must be connected, which variables must be set.

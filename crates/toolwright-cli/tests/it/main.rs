@@ -26,6 +26,7 @@ mod pages;
 mod pictures;
 mod policy_layers;
 mod proxies;
+mod python;
 mod read;
 mod records;
 mod replay;

@@ -217,7 +217,7 @@ fn every_block_is_run_or_says_why_not() {
                         .unwrap_or_else(|error| panic!("{error} in {place}"));
                 }
                 ("toml", _) => check_manifest(&block.text, &place),
-                ("yaml", Some(("file", _))) | ("text", Some(("shown", _))) => {}
+                ("yaml" | "python", Some(("file", _))) | ("text", Some(("shown", _))) => {}
                 ("yaml", _) => {
                     let tested = TESTED.iter().find(|(tested, _)| *tested == name);
                     let (tested, by) = tested.unwrap_or_else(|| panic!("nobody checks {place}"));

@@ -41,7 +41,7 @@ async fn check_official_client(test: &str, mode: &str) {
         json!({
             "text": "This is a simple text response for testing.",
             "image": ["image", "image/png"],
-            "many": ["text", "image", "resource", "resource", "resource_link"],
+            "many": ["text", "image", "resource", "resource", "resource_link", "text"],
             "structured": {"result": 3},
             "error": true,
             "wrong": true,

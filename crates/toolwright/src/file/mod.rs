@@ -7,6 +7,8 @@ mod authority;
 mod known;
 #[cfg(feature = "sandbox")]
 mod programs;
+#[cfg(feature = "python")]
+mod python;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 
@@ -24,6 +26,8 @@ use toolwright_runtime::{Policy, RunLimits};
 
 pub use self::authority::{Authority, AuthorityItem, AuthorityKind};
 pub use self::known::KnownTools;
+#[cfg(feature = "python")]
+pub(crate) use self::python::PythonSection;
 #[cfg(all(feature = "mcp", feature = "sandbox"))]
 pub(crate) use self::sandbox::open_policy;
 #[cfg(feature = "sandbox")]
@@ -69,6 +73,8 @@ pub struct ToolFile {
     sandbox: Option<Section<SandboxSection>>,
     #[cfg(feature = "sandbox")]
     sandboxes: Option<Section<Vec<(String, SandboxSection)>>>,
+    #[cfg(feature = "python")]
+    python: PythonSection,
 }
 
 /// The `limits` of a file that concern runs.
@@ -152,6 +158,8 @@ impl ToolFile {
         let sandbox = source.section("sandbox", |value| SandboxSection::read(&value).map_err(one));
         #[cfg(feature = "sandbox")]
         let sandboxes = source.section("sandboxes", |value| SandboxSection::read_named(&value).map_err(one));
+        #[cfg(feature = "python")]
+        let python = source.section("python", |value| PythonSection::read(&value).map_err(one));
         ToolFile {
             source,
             trusted: true,
@@ -164,6 +172,8 @@ impl ToolFile {
             sandbox,
             #[cfg(feature = "sandbox")]
             sandboxes,
+            #[cfg(feature = "python")]
+            python: python.map(|section| section.value).unwrap_or_default(),
         }
     }
 
@@ -214,6 +224,12 @@ impl ToolFile {
     #[cfg(feature = "sandbox")]
     pub fn sandboxes(&self) -> &[(String, SandboxSection)] {
         self.sandboxes.as_ref().map(|section| &*section.value).unwrap_or_default()
+    }
+
+    /// How the Python functions of the file run.
+    #[cfg(feature = "python")]
+    pub(crate) fn python(&self) -> &PythonSection {
+        &self.python
     }
 
     /// What a use of the file needs: which servers must be connected, which variables must be set.

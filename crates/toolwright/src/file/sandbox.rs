@@ -369,7 +369,7 @@ pub(crate) async fn open_policy(
 }
 
 /// Shows a program and what it needs; the command that starts it there.
-fn show_program(
+pub(super) fn show_program(
     policy: &mut SandboxPolicy,
     mut command: ExecRequest,
     environment: &Environment,

@@ -5,6 +5,8 @@
 //! runs. Opening works on any runtime of tokio, and ends what it has started when its future is dropped.
 
 mod open;
+#[cfg(feature = "python")]
+mod python;
 #[cfg(feature = "sandbox")]
 mod sandboxes;
 #[cfg(feature = "mcp")]

@@ -231,12 +231,13 @@ impl SessionBuilder {
             }
             _ => std::collections::HashMap::new(),
         };
+        let states = self.with_python(&bound, &needs, states).await;
         (bound.compile(&states), listeners)
     }
 
     #[cfg(not(feature = "mcp"))]
     async fn make(&self) -> (Loaded, ()) {
-        let (bound, _) = self.bind();
+        let (bound, needs) = self.bind();
         let state = |name: &String| {
             let error = ToolError::new("this program connects to no servers");
             (
@@ -248,7 +249,40 @@ impl SessionBuilder {
             Connect::Never => HashMap::new(),
             Connect::Required | Connect::WherePossible => bound.servers().keys().map(state).collect(),
         };
+        let states = self.with_python(&bound, &needs, states).await;
         (bound.compile(&states), ())
+    }
+
+    /// The states, and those of the files of Python functions that are needed.
+    #[cfg(feature = "python")]
+    async fn with_python(
+        &self,
+        bound: &toolwright_lang::BoundFile,
+        needs: &Needs,
+        mut states: std::collections::HashMap<String, toolwright_lang::ServerState>,
+    ) -> std::collections::HashMap<String, toolwright_lang::ServerState> {
+        // For a file that cannot be used nothing is started.
+        if bound.error().is_none() && self.connect != Connect::Never {
+            self.open_python(bound, needs, &mut states).await;
+        }
+        states
+    }
+
+    #[cfg(not(feature = "python"))]
+    async fn with_python(
+        &self,
+        bound: &toolwright_lang::BoundFile,
+        needs: &Needs,
+        mut states: std::collections::HashMap<String, toolwright_lang::ServerState>,
+    ) -> std::collections::HashMap<String, toolwright_lang::ServerState> {
+        for (name, _) in bound.python_files().into_iter().filter(|(name, _)| needs.server(name)) {
+            if self.connect != Connect::Never {
+                let error = ToolError::new("this program is built without the feature `python`");
+                let required = self.connect == Connect::Required;
+                states.insert(name, toolwright_lang::ServerState::Failed { error, required });
+            }
+        }
+        states
     }
 
     fn bind(&self) -> (toolwright_lang::BoundFile, Needs) {

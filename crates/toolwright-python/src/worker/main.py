@@ -1,0 +1,347 @@
+"""The worker: loads a file, says which tools it has, and makes calls."""
+
+import asyncio
+import contextvars
+import inspect
+import io
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+
+import _toolwright_api as api
+import _toolwright_discover as discover
+import _toolwright_results as results
+import _toolwright_values as values
+import _toolwright_wire as wire
+
+CURRENT = contextvars.ContextVar("toolwright_call", default=None)
+# Classes whose messages are meant for the model, by name, so that their libraries need not be there.
+FOR_MODEL = {"ToolError", "ModelRetry", "ToolException", "ToolRetryError", "Misfit"}
+KINDS = (
+    (TimeoutError, "timeout"), (asyncio.TimeoutError, "timeout"), (PermissionError, "permission"),
+    (FileNotFoundError, "file_not_found"), (IsADirectoryError, "is_a_directory"),
+    (UnicodeDecodeError, "unicode_decode"),
+)
+KNOWN = {
+    "parsing", "timeout", "unicode_decode", "permission", "file_not_found", "is_a_directory", "limit",
+    "output_limit", "approval", "cancelled", "unknown", "fatal",
+}
+
+
+class Stream(io.TextIOBase):
+    """`sys.stdout` and `sys.stderr`: text goes to the call that writes it."""
+
+    def __init__(self, worker, name, descriptor):
+        self._worker = worker
+        self._stream = name
+        self._descriptor = descriptor
+
+    @property
+    def name(self):
+        return "<%s>" % self._stream
+
+    @property
+    def encoding(self):
+        return "utf-8"
+
+    def fileno(self):
+        return self._descriptor
+
+    def isatty(self):
+        return False
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError("write() argument must be str, not %s" % type(text).__name__)
+        self._worker.output(CURRENT.get(), self._stream, text)
+        return len(text)
+
+    @property
+    def buffer(self):
+        return Binary(self)
+
+
+class Binary(io.RawIOBase):
+    def __init__(self, stream):
+        self._out = stream
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self._out.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+
+class Worker:
+    def __init__(self, source, sink):
+        self.wire = wire.Wire(source, sink)
+        self.answers = api.Answers()
+        self.queue = queue.SimpleQueue()
+        self.tools = {}
+        self.current = None
+        self.cancelled = set()
+        self.loop = None
+        self.tasks = {}
+
+    def output(self, call, stream, text):
+        for at in range(0, len(text), 1 << 16):
+            self.wire.send({"type": "output", "id": call, "stream": stream, "text": text[at:at + (1 << 16)]})
+
+    def ask(self, call, question):
+        number, entry = self.answers.open()
+        self.wire.send(dict(question, type="ask", id=call, number=number))
+        entry[0].wait()
+        answer = entry[1]
+        if "error" in answer:
+            raise api.ToolError(answer["error"], answer.get("kind", "unknown"), answer.get("hint"))
+        return answer.get("value")
+
+    def start(self, header):
+        self._redirect()
+        threading.Thread(target=self._read, daemon=True).start()
+        signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            import toolwright  # noqa: F401
+        except ImportError:
+            sys.modules["toolwright"] = api
+        try:
+            module = discover.load(header["file"])
+            found, left_out = discover.tools(module)
+        except BaseException as error:
+            self.wire.send(dict(failure(error), type="failed"))
+            return False
+        self.tools = {tool.name: tool for tool in found}
+        self.wire.send({
+            "type": "tools", "tools": [tool.definition for tool in found], "left_out": left_out,
+            "python": "%d.%d.%d" % sys.version_info[:3],
+        })
+        return True
+
+    def serve(self):
+        while True:
+            frame = self.queue.get()
+            if frame is None:
+                os._exit(0)
+            number = frame["id"]
+            if number in self.cancelled:
+                self.cancelled.discard(number)
+                self.end(number, {"kind": "cancelled", "message": "the call was cancelled before it began"})
+                continue
+            self.current = number
+            token = CURRENT.set(number)
+            try:
+                self._sync(frame)
+            except KeyboardInterrupt:
+                self.end(number, {"kind": "cancelled", "message": "the call was cancelled"})
+            finally:
+                self.current = None
+                self.cancelled.discard(number)
+                CURRENT.reset(token)
+
+    def _sync(self, frame):
+        tool = self.tools[frame["tool"]]
+        try:
+            positional, named = self.arguments(tool, frame)
+            value = tool.function(*positional, **named)
+            if inspect.isawaitable(value):
+                value = asyncio.run(awaited(value))
+            elif inspect.isgenerator(value):
+                value = self.collect(frame["id"], value)
+            header, attachments = results.write(value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.end(frame["id"], failure(error))
+            return
+        self.wire.send(dict(header, type="result", id=frame["id"]), attachments)
+
+    async def _async(self, frame):
+        number, tool = frame["id"], self.tools[frame["tool"]]
+        CURRENT.set(number)
+        try:
+            positional, named = self.arguments(tool, frame)
+            value = tool.function(*positional, **named)
+            if inspect.isasyncgen(value):
+                value = joined([self.streamed(number, one) async for one in value])
+            elif inspect.isawaitable(value):
+                value = await value
+            header, attachments = results.write(value)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self.end(number, failure(error))
+        else:
+            self.wire.send(dict(header, type="result", id=number), attachments)
+
+    def arguments(self, tool, frame):
+        """Positional and named arguments, as the hints of the function name them."""
+        positional, named, star = [], {}, []
+        given = dict(frame["arguments"])
+        for name, how in tool.passing.items():
+            if name not in given:
+                continue
+            value = values.fit_argument(tool, name, given.pop(name), how)
+            if how == "star":
+                star = value
+            else:
+                positional.append(value)
+        if star:
+            # What stands before `*args` cannot be named when `*args` gets values.
+            for name, parameter in inspect.signature(tool.function).parameters.items():
+                if parameter.kind is parameter.VAR_POSITIONAL:
+                    break
+                if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                    if name in tool.contexts:
+                        positional.append(api.Context(self, frame["id"]))
+                    elif name in given:
+                        positional.append(values.fit_argument(tool, name, given.pop(name), None))
+                    else:
+                        positional.append(parameter.default)
+        for name in tool.contexts:
+            if not star or inspect.signature(tool.function).parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+                named[name] = api.Context(self, frame["id"])
+        for name, value in given.items():
+            named[name] = values.fit_argument(tool, name, value, None)
+        return [*positional, *star], named
+
+    def collect(self, number, generator):
+        return joined([self.streamed(number, one) for one in generator])
+
+    def streamed(self, number, one):
+        if isinstance(one, str):
+            self.output(number, "result", one)
+        return one
+
+    def end(self, number, problem):
+        self.wire.send(dict(problem, type="error", id=number))
+
+    def _redirect(self):
+        """Output of Python goes to the call that writes it; that of descriptors to the call that runs."""
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            out, into = os.pipe()
+            os.dup2(into, descriptor)
+            os.close(into)
+            stream = Stream(self, name, descriptor)
+            setattr(sys, name, stream)
+            setattr(sys, "__%s__" % name, stream)
+            threading.Thread(target=self._pump, args=(out, name), daemon=True).start()
+
+    def _pump(self, out, name):
+        while True:
+            data = os.read(out, 1 << 16)
+            if not data:
+                return
+            self.output(self.current, name, data.decode("utf-8", "replace"))
+
+    def _read(self):
+        """Takes frames of the parent while the main thread works."""
+        try:
+            while True:
+                frame = self.wire.receive()
+                if frame["type"] == "call":
+                    tool = self.tools.get(frame["tool"])
+                    if tool is not None and tool.definition["async"]:
+                        self._submit(frame)
+                    else:
+                        self.queue.put(frame)
+                elif frame["type"] == "cancel":
+                    self._cancel(frame["id"])
+                elif frame["type"] == "answer":
+                    self.answers.give(frame["number"], frame)
+        except BaseException:
+            # The parent is gone, or the connection is broken: nobody waits for results.
+            os._exit(0)
+
+    def _submit(self, frame):
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+        number = frame["id"]
+
+        def begin():
+            task = self.tasks[number] = self.loop.create_task(self._async(frame))
+            task.add_done_callback(done)
+
+        def done(task):
+            self.tasks.pop(number, None)
+            # A task that is cancelled before its first step never runs, so it cannot report that itself.
+            if task.cancelled():
+                self.end(number, {"kind": "cancelled", "message": "the call was cancelled"})
+
+        self.loop.call_soon_threadsafe(begin)
+
+    def _cancel(self, number):
+        if self.loop is not None:
+            def cancel():
+                task = self.tasks.get(number)
+                if task is not None:
+                    task.cancel()
+
+            self.loop.call_soon_threadsafe(cancel)
+            if number in self.tasks:
+                return
+        self.cancelled.add(number)
+        if self.current == number:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    def _interrupted(self, *_):
+        if self.current is not None and self.current in self.cancelled:
+            raise KeyboardInterrupt
+
+
+async def awaited(value):
+    return await value
+
+
+def joined(items):
+    """What a generator yields: text as one text, everything else as a list."""
+    return "".join(items) if items and all(isinstance(one, str) for one in items) else items
+
+
+def failure(error):
+    """The kind, the text for the model, and the trace for the operator."""
+    name = type(error).__name__
+    kind, hint, message = "unknown", None, str(error)
+    names = {base.__name__ for base in type(error).__mro__}
+    if names & FOR_MODEL:
+        own = getattr(error, "kind", None)
+        kind = own if isinstance(own, str) and own in KNOWN else "parsing" if name == "Misfit" else "unknown"
+        own = getattr(error, "hint", None)
+        hint = own if isinstance(own, str) else None
+        message = message or name
+    else:
+        for base, word in KINDS:
+            if isinstance(error, base):
+                kind = word
+                break
+        message = "%s: %s" % (name, message) if message else name
+    problem = {"kind": kind, "message": message[:20_000], "trace": trace(error)}
+    if hint:
+        problem["hint"] = hint[:4_000]
+    return problem
+
+
+def trace(error):
+    """The traceback without the frames of this worker, at most 8 KB."""
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith(("<_toolwright", "<string>", "<frozen"))]
+        lines = traceback.format_list(own) + traceback.format_exception_only(type(error), error)
+        return "".join(lines)[-8_192:]
+    except BaseException:
+        return type(error).__name__
+
+
+def run(source, sink, header):
+    worker = Worker(source, sink)
+    if worker.start(header):
+        worker.serve()
+    os._exit(0)
