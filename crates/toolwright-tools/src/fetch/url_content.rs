@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput, tool};
 use toolwright_net::PageRequest;
 use toolwright_net::reqwest::Method;
 use toolwright_net::reqwest::header::HeaderMap;
 
 use super::tree::PageTree;
 use super::{LONGEST, MAX_PAGE, MAX_SHOWN, Web, address, markdown, text, text_of, too_much};
-use crate::options::{Effect, Options, finish, object};
+use crate::options::{Options, object};
 
 /// How long a site may take to answer.
 const SITE_TIME: Duration = Duration::from_secs(30);
@@ -28,43 +28,31 @@ enum PageFormat {
     Html,
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct UrlContent {
+/// The tool `fetch_url_content`: a page as text, Markdown or HTML.
+pub fn fetch_url_content(options: &Options) -> ToolDef {
+    url_content(&Web::new(options))
+}
+
+/// Fetch the content of a page of the web.
+#[tool(name = "fetch_url_content", category = "web", read_only)]
+async fn url_content(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
     /// The address of the page.
     url: String,
     /// As plain text, as Markdown, or as the page is.
-    #[serde(default)]
+    #[tool(default)]
     format: PageFormat,
     /// Run the page's scripts first, in a browser.
-    #[serde(default)]
+    #[tool(default)]
     render: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct SiteStatus {
-    /// The address to check.
-    url: String,
-}
-
-/// The tool `fetch_url_content`: a page as text, Markdown or HTML.
-pub fn fetch_url_content(options: &Options) -> ToolDef {
-    let web = Web::new(options);
-    let tool = ToolDef::typed(
-        "fetch_url_content",
-        "Fetch the content of a page of the web.",
-        move |context: ToolContext, UrlContent { url, format, render }: UrlContent| {
-            let web = web.clone();
-            async move {
-                if render {
-                    let error = "scripts of a page are run in a browser, which this tool does not have";
-                    return Err(ToolError::invalid(error)
-                        .hint("leave out `render`, or use a tool that drives a browser"));
-                }
-                content(&web, &context, &url, format).await
-            }
-        },
-    );
-    finish(tool, "web", Effect::Reads, &[])
+) -> Result<String, ToolError> {
+    if render {
+        let error = "scripts of a page are run in a browser, which this tool does not have";
+        return Err(ToolError::invalid(error)
+            .hint("leave out `render`, or use a tool that drives a browser: `browser_open`"));
+    }
+    content(web, context, &url, format).await
 }
 
 async fn content(
@@ -98,16 +86,7 @@ async fn content(
 
 /// The tool `check_website_status`: whether a site answers, with what status and how fast.
 pub fn check_website_status(options: &Options) -> ToolDef {
-    let web = Web::new(options);
-    let tool = ToolDef::typed(
-        "check_website_status",
-        "Check whether a website can be reached.",
-        move |context: ToolContext, SiteStatus { url }: SiteStatus| {
-            let web = web.clone();
-            async move { status(&web, &context, &url).await.map(ToolOutput::json) }
-        },
-    );
-    finish(tool, "web", Effect::Reads, &[]).with_output_schema(object(
+    website_status(&Web::new(options)).with_output_schema(object(
         json!({
             "online": {"type": "boolean"},
             "status_code": {"type": ["integer", "null"]},
@@ -115,6 +94,17 @@ pub fn check_website_status(options: &Options) -> ToolDef {
         }),
         json!({"error": {"type": "string"}}),
     ))
+}
+
+/// Check whether a website can be reached.
+#[tool(name = "check_website_status", category = "web", read_only)]
+async fn website_status(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
+    /// The address to check.
+    url: String,
+) -> Result<ToolOutput, ToolError> {
+    status(web, context, &url).await.map(ToolOutput::json)
 }
 
 /// A site is online when it answers and its server did not fail. A refused address says nothing about a site.
