@@ -46,6 +46,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
             &[
                 ("env", Read(AuthorityReader::variables)),
                 ("mcp", Map("server")),
+                ("python", Shape("python")),
                 ("shared", Shape("shared")),
                 ("tools", List("definition")),
                 ("chat", Shape("chat")),
@@ -75,6 +76,18 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("max_output", Read(AuthorityReader::limit)),
                 ("steps", Read(AuthorityReader::limit)),
                 ("memory", Read(AuthorityReader::limit)),
+            ],
+        ),
+        (
+            "python",
+            &[
+                ("interpreter", Read(AuthorityReader::python_setting)),
+                ("read", Read(AuthorityReader::python_setting)),
+                ("write", Read(AuthorityReader::python_setting)),
+                ("network", Read(AuthorityReader::python_setting)),
+                ("env", Read(AuthorityReader::python_setting)),
+                ("timeout", Inert),
+                ("import_timeout", Inert),
             ],
         ),
         ("environment_variable", &[("description", Inert), ("persistent", Inert), ("secret", Inert)]),

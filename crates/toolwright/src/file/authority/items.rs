@@ -6,6 +6,9 @@ use toolwright_runtime::is_secret_name;
 use super::scripts::{self, ScriptContent};
 use super::{AuthorityKind, AuthorityReader, on_one_line};
 
+/// What references to files of Python functions begin with.
+const PYTHON: &str = "python:";
+
 /// Tools that reach the public internet wherever a call leads them.
 const FETCHES: [&str; 4] = ["fetch_content", "fetch_page_text", "fetch_page_markdown", "fetch_page_links"];
 
@@ -254,8 +257,31 @@ impl AuthorityReader {
         match value.as_str() {
             Some(reference) if reference.starts_with("mcp:") || reference.ends_with(".FilesystemToolkit") => {
             }
+            Some(reference) if reference.starts_with(PYTHON) => self.python_file(reference),
             _ => self.item(AuthorityKind::Other, format!("all tools of {value}"), value.clone()),
         }
+    }
+
+    /// A file of Python functions, which a worker imports. Trust is bound to its content.
+    fn python_file(&mut self, reference: &str) {
+        let path = reference.strip_prefix(PYTHON).unwrap_or(reference);
+        let path = path.find(".py/").and_then(|at| path.get(..at + 3)).unwrap_or(path);
+        let shown = format!("the functions of the Python file {}, in a sandbox", shell_word(path));
+        self.item(AuthorityKind::Starts, shown, json!([PYTHON, path]));
+        self.scripts(&["python3", path], None);
+        self.path("a Python file is there", path);
+    }
+
+    /// What the file opens to its Python functions.
+    pub(super) fn python_setting(&mut self, at: &str, value: &Value) {
+        let kind = match at.rsplit('.').next() {
+            Some("interpreter") => AuthorityKind::Starts,
+            Some("network") => AuthorityKind::Reaches,
+            Some("env") => AuthorityKind::Reads,
+            Some("read" | "write") => AuthorityKind::Paths,
+            _ => AuthorityKind::Other,
+        };
+        self.item(kind, format!("Python functions: {at} {}", on_one_line(value)), value.clone());
     }
 
     fn custom(&mut self, tool: &Map<String, Value>) {
@@ -284,6 +310,9 @@ impl AuthorityReader {
         let name = text(import, "name").unwrap_or(reference);
         self.confirmation(name, import);
         let config = import.get("config").filter(|config| !config.is_null());
+        if reference.starts_with(PYTHON) {
+            return self.python_file(reference);
+        }
         let own = reference.rsplit(['.', '/']).next().unwrap_or(reference);
         let exact = json!([reference, config]);
         let with = config.map(|config| format!(": {}", on_one_line(config))).unwrap_or_default();
