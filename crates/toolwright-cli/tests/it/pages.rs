@@ -133,7 +133,12 @@ fn play(name: &str, folder: &Path, home: &Path) -> usize {
     let mut ran = 0;
     for (number, block) in blocks.iter().enumerate() {
         match &block.mark {
-            Some((mark, value)) if mark == "file" => std::fs::write(folder.join(value), &block.text).unwrap(),
+            Some((mark, value)) if mark == "file" => {
+                std::fs::write(folder.join(value), &block.text).unwrap();
+                // A reader at a terminal is asked once, and says yes.
+                let trusted = shell("toolwright trust . --yes", folder, home);
+                assert!(trusted.status.success(), "{name}: {}", String::from_utf8_lossy(&trusted.stderr));
+            }
             Some((mark, _)) if mark == "not run" => continue,
             _ => {}
         }
