@@ -106,7 +106,7 @@ impl<'a> ApprovalRequest<'a> {
     }
 }
 
-/// An answer that somebody who is asked may give; what each means stands at [`Decision`].
+/// An answer that an approver may give; [`Decision`] says what each means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is the decision of the same name")]
@@ -129,16 +129,16 @@ pub enum Decision {
         /// The arguments to use; they are validated again.
         arguments: Value,
     },
-    /// Do not run it; the model is told why.
+    /// Do not run it; the model gets the reason.
     Reject {
-        /// What the model is told.
+        /// The reason for the model.
         reason: String,
     },
     /// Let the next approver decide; when there is none, the call is refused.
     Escalate,
     /// End the run.
     Terminate {
-        /// What the operator is told.
+        /// The reason for the operator.
         reason: String,
     },
 }

@@ -180,7 +180,7 @@ impl ToolDef {
         ToolDef { inner: Arc::new(inner) }
     }
 
-    /// What a model is told.
+    /// The definition that models receive.
     pub fn spec(&self) -> &ToolSpec {
         &self.inner.spec
     }

@@ -220,7 +220,7 @@ pub enum StopReason {
     /// The vendor's filter stepped in, or the model refused.
     Refusal,
     /// It meant to call a tool, and the vendor could not read the call, or refused it. A loop asks the model
-    /// to mend it.
+    /// to correct it.
     MalformedCall,
     /// The vendor interrupted a long turn. The model goes on when it gets the conversation back.
     Paused,

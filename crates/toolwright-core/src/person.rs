@@ -13,7 +13,7 @@ use crate::context::{RunScope, ToolContext};
 use crate::dispatch::Requester;
 use crate::tool::BoxFuture;
 
-/// Somebody who can be asked and notified while a run works.
+/// The human side of a run: approves, answers forms, is notified.
 ///
 /// What a form or a notice says was written by a model or a server: show it escaped, as what it is.
 ///

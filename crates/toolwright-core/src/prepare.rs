@@ -76,7 +76,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Changes what people are told.
+    /// Changes the description for people.
     pub fn describe(&mut self, change: impl FnOnce(&mut CallDescription)) {
         change(self.description.get_or_insert_default());
     }

@@ -1,4 +1,4 @@
-//! The tool contract: what a model is told, how the runtime treats a call, and the call itself.
+//! The tool contract: the definition models receive, how the runtime treats a call, and the call itself.
 
 use std::any::Any;
 use std::future::Future;
@@ -26,7 +26,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Most tools are written with [`#[tool]`](macro@crate::tool) or built as a [`ToolDef`](crate::ToolDef); the
 /// trait is for those that need more, such as a proxy for tools that live elsewhere.
 pub trait Tool: Send + Sync {
-    /// What a model is told.
+    /// The definition that models receive.
     fn spec(&self) -> &ToolSpec;
 
     /// How the runtime treats a call. The defaults fit most tools.
@@ -117,7 +117,7 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
 }
 
-/// What a model is told about a tool.
+/// The definition of a tool that models receive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name a model calls it by.

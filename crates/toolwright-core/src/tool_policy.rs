@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How the runtime treats calls of a tool. Nothing here is told to a model.
+/// How the runtime treats calls of a tool. Models do not receive any of it.
 ///
 /// ```
 /// use toolwright_core::{Tool as _, ToolDef, ToolSpec};

@@ -204,7 +204,7 @@ impl Toolset {
         self.entries.values()
     }
 
-    /// What a model is told, in order.
+    /// The definitions that models receive, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.entries.values().map(|entry| entry.tool.spec().clone()).collect()
     }

@@ -55,7 +55,7 @@ impl ActiveCalls {
         !found.is_empty()
     }
 
-    /// The depth of the deepest call that was told to stop, if it is deeper than `depth`.
+    /// The depth of the deepest call that was cancelled, if it is deeper than `depth`.
     pub(crate) fn deepest_stopped(&self, depth: u32) -> Option<u32> {
         let calls = self.lock();
         let contexts = calls.values().map(|call| &call.context);

@@ -152,7 +152,7 @@ async fn attempt(
     let Lookup { tools, found } = lookup;
     let arguments =
         parse::arguments(call.arguments.take(), found.as_ref().ok().map(|entry| entry.tool.spec()));
-    // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
+    // Unreadable arguments are reported before an unknown name, as the model must correct both anyway.
     let arguments = arguments?;
     let entry = found?;
     to_real_name(entry, call);

@@ -256,7 +256,7 @@ impl Events {
         let event = self.hidden.event(Event { seq: *order, time: SystemTime::now(), kind })?;
         *order += 1;
         let _telling = Telling::new(&self.telling, me);
-        // The record comes first: what cannot be written down is told to nobody.
+        // The record comes first: an event that cannot be written is not reported.
         self.sinks.iter().try_for_each(|sink| sink.take(&event))
     }
 }

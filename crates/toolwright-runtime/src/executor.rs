@@ -22,7 +22,7 @@ pub struct Envelope {
     pub span: u64,
     /// The tool.
     pub tool: Arc<str>,
-    /// The definition the model was told; another one must not run in its place.
+    /// The definition the model received; another one must not run in its place.
     pub fingerprint: Fingerprint,
     /// The validated arguments.
     pub arguments: Value,

@@ -156,7 +156,7 @@ fn grace(run: &RunFrame, context: &ToolContext) -> Duration {
     GRACE + GRACE_INSIDE * levels.min(MAX_LEVELS)
 }
 
-/// The error for work that was told to stop, with what it still hands over.
+/// The error for cancelled work, with the output it still hands over.
 async fn handed_over(error: ToolError, work: impl Future<Output = WorkResult>, grace: Duration) -> ToolError {
     let partial = match tokio::time::timeout(grace, work).await {
         Ok(Ok(output)) => Some(output),

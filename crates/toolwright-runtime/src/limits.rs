@@ -354,7 +354,7 @@ impl Scope {
         ] {
             let Some(max) = max.filter(|_| kinds.contains(&kind)) else { continue };
             let left = seconds(max).saturating_sub(used);
-            // Whoever is stopped by it is stopped when all of it is used.
+            // A caller is stopped only when the whole limit is used.
             let limit = reached(kind, max, used.as_secs_f64().max(max));
             if left.is_zero() {
                 return Err(limit);

@@ -34,7 +34,7 @@ pub const MAX_DEPTH: usize = 100;
 /// The largest schema that is compiled, in bytes of JSON text.
 const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
 
-/// How many problems are told to the model; the rest are counted.
+/// How many problems the model receives; the rest are counted.
 const MAX_PROBLEMS: usize = 20;
 
 /// Whether values that plainly mean the right thing are accepted.

@@ -15,7 +15,7 @@ use crate::history;
 use crate::run::{AgentRole, Run, RunEnd};
 use crate::turn::RunError;
 
-/// What an agent that can hand over is told.
+/// The instructions of an agent that can hand over.
 pub(super) const PROMPT: &str = "You work together with other agents. A tool named `transfer_to_...` lets another agent \
                                  go on with this conversation; when it has done its part, you go on.";
 

@@ -36,7 +36,7 @@ pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
 pub use rule::{Examples, Rule, RuleDecision};
 
-/// What the model is told when every approver passed the call on.
+/// The reason for the model when every approver passed the call on.
 const NOBODY_LEFT: &str = "nobody granted approval for this call";
 
 /// Who and what decides about the calls of a run.

@@ -74,7 +74,7 @@ pub struct Rule {
     /// Arguments to put in place of the model's, with `decision: modify`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Value>,
-    /// What the model, or the person who is asked, is told.
+    /// The reason for the model, or for the person who decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Calls that must, and must not, match; checked when the policy loads.
