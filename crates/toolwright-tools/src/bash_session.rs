@@ -88,7 +88,8 @@ pub fn bash_session(options: &Options) -> ToolDef {
             async move { run(&call, &own, arguments).await }
         },
     );
-    tool.with_category("shell").with_parallel(false)
+    // What is typed is judged as commands; what a running program reads then looks like none that is known.
+    tool.with_category("shell").with_parallel(false).edit(|_, policy| policy.shell.push("input".into()))
 }
 
 async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<ToolOutput, ToolError> {

@@ -26,7 +26,7 @@ pub fn bash(options: &Options) -> ToolDef {
             Ok::<_, ToolError>(told(&call.run(request).await?))
         },
     );
-    code_tool(tool, "bash", "command", &[("cmd", "command"), ("script", "command")])
+    shell_tool(tool, "command", &[("cmd", "command"), ("script", "command")])
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,6 +49,11 @@ pub fn python(options: &Options) -> ToolDef {
         },
     );
     code_tool(tool, "python", "code", &[("script", "code")])
+}
+
+/// A tool whose parameter is a program of the shell, so that rules judge every command in it.
+pub(crate) fn shell_tool(tool: ToolDef, parameter: &'static str, aliases: &[(&str, &str)]) -> ToolDef {
+    code_tool(tool, "bash", parameter, aliases).edit(|_, policy| policy.shell.push(parameter.into()))
 }
 
 pub(crate) fn code_tool(
@@ -153,7 +158,7 @@ pub(crate) fn bash_script(options: &Options) -> ToolDef {
             output_or_error(&call, &["bash", "-c", &script], None, Some(timeout)).await
         },
     );
-    code_tool(tool, "bash", "script", &[("command", "script"), ("cmd", "script")])
+    shell_tool(tool, "script", &[("command", "script"), ("cmd", "script")])
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -12,7 +12,11 @@ mod call_text;
 mod matching;
 mod naming;
 mod policy;
+mod review;
 mod rule;
+mod shell;
+#[cfg(test)]
+mod shell_tests;
 mod unmatched_rules;
 
 use std::sync::Arc;
@@ -32,6 +36,7 @@ use crate::run::RunFrame;
 pub use call_text::call_text;
 pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
+pub(crate) use review::{ModelLookup, Reviewer};
 pub use rule::{Examples, Rule, RuleDecision};
 
 /// What the model is told when every approver passed the call on.
@@ -43,6 +48,8 @@ pub(crate) struct Approvals {
     pub(crate) policy: Option<Arc<Policy>>,
     /// Who is asked, in this order, until one decides.
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
+    /// The models that rules name.
+    pub(crate) reviewers: Vec<Reviewer>,
 }
 
 /// Who decided, what, and why.
@@ -127,6 +134,19 @@ impl Approvals {
             ruling = case.confirmed(ruling);
             let reason = ruling.reason.clone();
             return Ok(Some(match ruling.decision {
+                RuleDecision::Review => {
+                    let verdict = Box::pin(Reviewer::review(&self.reviewers, case, call, &ruling)).await?;
+                    if verdict.approved {
+                        (verdict.reviewer, Decision::Approve, Some(verdict.reason))
+                    } else {
+                        let span = case.frame.info.span;
+                        let reason = Some(verdict.reason.clone());
+                        record(case.run, span, verdict.reviewer, "escalate", reason, None)?;
+                        let reason = format!("{}: {}", verdict.reviewer, verdict.reason);
+                        ruling = Ruling::of(RuleDecision::Ask, Some(reason));
+                        continue;
+                    }
+                }
                 RuleDecision::Ask => {
                     match (Box::pin(self.ask(case, call, &ruling)).await?, ruling.passed_on_to()) {
                         (Some(verdict), _) => verdict,
@@ -263,9 +283,7 @@ impl Case<'_> {
         }
         match self.wants_confirmation() {
             None => ruling,
-            reason => {
-                Ruling { decision: RuleDecision::Ask, reason, choices: None, next: None, set: ruling.set }
-            }
+            reason => Ruling { set: ruling.set, ..Ruling::of(RuleDecision::Ask, reason) },
         }
     }
 

@@ -14,7 +14,7 @@ use super::frame::{RunFrame, RunOptions, RunShared};
 use super::tools::RunTools;
 use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run};
 use crate::active::ActiveCalls;
-use crate::approval::{Approvals, Policy};
+use crate::approval::{Approvals, ModelLookup, Policy, Reviewer};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
 use crate::limits::{LimitScope, RunLimits, Spent};
@@ -30,6 +30,7 @@ pub struct RunBuilder {
     replaced: bool,
     scope: RunScope,
     approvals: Approvals,
+    reviewers: Option<ModelLookup>,
     by_person: bool,
     parent_limits: Option<LimitScope>,
     spent: Spent,
@@ -53,6 +54,7 @@ impl RunBuilder {
             replaced: false,
             scope: RunScope::new(new_run_id()),
             approvals: Approvals::default(),
+            reviewers: None,
             by_person: false,
             parent_limits: None,
             spent: Spent::default(),
@@ -111,6 +113,16 @@ impl RunBuilder {
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approvals.approvers.push(Arc::new(approver));
+        self
+    }
+
+    /// Finds the models that rules name (`decision: review, by: NAME`).
+    #[must_use]
+    pub fn reviewers(
+        mut self,
+        find: impl Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync + 'static,
+    ) -> Self {
+        self.reviewers = Some(Arc::new(find));
         self
     }
 
@@ -271,7 +283,8 @@ impl RunBuilder {
         self
     }
 
-    /// Builds the run. An error when the first event cannot be recorded.
+    /// Builds the run. An error when the first event cannot be recorded, when no tool has the argument that a
+    /// rule is about, or when a model that a rule names is not there.
     pub fn build(self) -> Result<Run, ToolError> {
         let mut sinks = self.sinks;
         let (mut first_seq, mut first_span) = (0, 0);
@@ -284,6 +297,14 @@ impl RunBuilder {
             approvals.policy = Some(Arc::new(Policy::new([])?));
         }
         let RunOptions { tools, sources, limits } = self.options;
+        if let Some(policy) = &approvals.policy {
+            let wrong = policy.unknown_parameters(&tools);
+            if !wrong.is_empty() {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                return Err(ToolError::fatal(format!("the policy is wrong: {}", wrong.join("; "))));
+            }
+            approvals.reviewers = Reviewer::all(policy, self.reviewers.as_ref())?;
+        }
         let tools = match self.replaced {
             true => RunTools::replaced(tools, sources),
             false => RunTools::new(tools, sources),

@@ -13,7 +13,7 @@ use super::picture::{self, Picture, PictureOptions};
 use super::python::{self, PythonProgram, Ran};
 use crate::options::{Call, Options, define};
 use crate::paths;
-use crate::shell::{code_tool, half_a_minute, no_nul, seconds, within};
+use crate::shell::{code_tool, half_a_minute, no_nul, seconds, shell_tool, within};
 
 /// The longest name of a session.
 const LONGEST_NAME: usize = 100;
@@ -178,7 +178,7 @@ pub(crate) fn shell_execute(options: &Options) -> ToolDef {
             run(&call, request, command).await
         },
     );
-    code_tool(tool, "bash", "command", &[("cmd", "command")])
+    shell_tool(tool, "command", &[("cmd", "command")])
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -219,8 +219,7 @@ pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
             })
         },
     );
-    code_tool(tool, "bash", "command", &[("cmd", "command")])
-        .with_output_schema(output_schema_of::<Vec<String>>())
+    shell_tool(tool, "command", &[("cmd", "command")]).with_output_schema(output_schema_of::<Vec<String>>())
 }
 
 async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Structured<RunReport>, ToolError> {

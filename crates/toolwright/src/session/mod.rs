@@ -68,6 +68,8 @@ pub struct Session {
     file: Arc<ToolFile>,
     loaded: Loaded,
     policy: Option<Arc<Policy>>,
+    /// How the models are found that rules name.
+    models: Option<open::ModelFinder>,
     #[cfg(feature = "sandbox")]
     sandboxes: sandboxes::Sandboxes,
     #[cfg(feature = "mcp")]
@@ -140,6 +142,9 @@ impl Session {
         }
         if let Some(policy) = &self.policy {
             builder = builder.policy(policy.clone());
+        }
+        if let Some(models) = self.models.clone() {
+            builder = builder.reviewers(move |name| (models.0)(name));
         }
         #[cfg(feature = "sandbox")]
         {
