@@ -21,7 +21,7 @@ use serde_json::Value;
 pub struct ToolPolicy {
     /// Whether calls may run beside others of the same batch; `None` means yes.
     pub parallel: Option<bool>,
-    /// The longest a call may take.
+    /// The longest a call may take, less the time in which it waits for a person; `None` means no bound.
     pub timeout: Option<Duration>,
     /// The most bytes of output a model is given; 0 means no bound, `None` the run's default.
     pub max_output: Option<usize>,

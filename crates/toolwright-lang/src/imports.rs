@@ -48,6 +48,7 @@ impl FileBuilder<'_> {
             "return_direct",
             "confidential",
             "require_confirmation",
+            "timeout",
             "ui_hint",
         ]
         .iter()

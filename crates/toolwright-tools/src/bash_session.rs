@@ -18,7 +18,7 @@ use toolwright_core::{
 };
 use toolwright_util::lock;
 
-use crate::options::{Call, Options, define};
+use crate::options::{Call, Options, define, within_documented};
 use crate::terminal;
 
 /// How long the terminal must be quiet before an answer is taken for whole.
@@ -31,6 +31,8 @@ const MOST_KEPT: usize = 10 << 20;
 const READY: &str = "\u{1e}ready\u{1e}";
 /// How long a shell may take to begin.
 const BEGINNING: Duration = Duration::from_secs(20);
+/// How long a call may take beside its wait for output: a sandbox may have to be opened first.
+const STARTING: Duration = Duration::from_secs(180);
 const CTRL_C: &[u8] = b"\x03";
 const SIGINT: i32 = 2;
 /// How long typing may stand still when the shell does not read.
@@ -88,6 +90,7 @@ pub fn bash_session(options: &Options) -> ToolDef {
             async move { run(&call, &own, arguments).await }
         },
     );
+    let tool = within_documented(tool, options, options.wait().saturating_add(STARTING));
     // What is typed is judged as commands; what a running program reads then looks like none that is known.
     tool.with_category("shell").with_parallel(false).edit(|_, policy| policy.shell.push("input".into()))
 }

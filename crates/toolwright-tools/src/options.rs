@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolContext, ToolDef, ToolError,
+    CallTimeout, CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolContext, ToolDef,
+    ToolError,
 };
 
 use toolwright_net::{Proxies, Reach};
@@ -40,7 +41,7 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 pub struct Options {
     sandbox: Option<Arc<str>>,
     user: Option<String>,
-    timeout: Option<Duration>,
+    timeout: CallTimeout,
     pub(crate) instance: Option<Arc<str>>,
     wait: Option<Duration>,
     reach: Option<Reach>,
@@ -48,7 +49,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The default: the run's first sandbox, its own user, no time limit beside the run's.
+    /// The default: the run's first sandbox, its own user, the time limit of the tool.
     pub fn new() -> Self {
         Options::default()
     }
@@ -65,9 +66,16 @@ impl Options {
         self
     }
 
-    /// The longest a call may take. What a command wrote until then still reaches the model.
+    /// The longest a call may take; 10 minutes when nothing is said, or as the tool documents. What a command
+    /// wrote until then still reaches the model.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = CallTimeout::After(timeout);
+        self
+    }
+
+    /// Lets a call take as long as it needs.
+    pub fn without_timeout(mut self) -> Self {
+        self.timeout = CallTimeout::Never;
         self
     }
 
@@ -115,7 +123,7 @@ impl Options {
         struct Config {
             sandbox: Option<Arc<str>>,
             user: Option<String>,
-            timeout: Option<f64>,
+            timeout: Option<Value>,
             #[serde(default, deserialize_with = "given")]
             instance: Option<Option<Arc<str>>>,
             wait_for_output: Option<f64>,
@@ -149,7 +157,19 @@ impl Options {
         Ok(Options {
             sandbox: config.sandbox,
             user: config.user,
-            timeout: time("timeout", config.timeout)?,
+            timeout: match config.timeout {
+                None => CallTimeout::OfTool,
+                Some(Value::String(word)) if word == "none" => CallTimeout::Never,
+                Some(seconds) => {
+                    let time = seconds.as_f64().and_then(|time| Duration::try_from_secs_f64(time).ok());
+                    let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
+                        ToolError::invalid(format!(
+                            "`config`: `timeout` must be a number of seconds above zero or `none`, got {seconds}"
+                        ))
+                    })?;
+                    CallTimeout::After(time)
+                }
+            },
             instance: config.instance.map(Option::unwrap_or_default),
             wait: time("wait_for_output", config.wait_for_output)?,
             ..Options::new()
@@ -217,7 +237,7 @@ impl Call {
 
     /// So much time, or less when the tool or the call has less.
     pub(crate) fn time(&self, most: Duration) -> Duration {
-        [self.options.timeout, self.left()].into_iter().flatten().fold(most, Duration::min)
+        [self.options.timeout.or(None), self.left()].into_iter().flatten().fold(most, Duration::min)
     }
 
     /// The time of the call. A command ends with it, so that what it has printed until then can be told.
@@ -272,6 +292,12 @@ impl Call {
     }
 }
 
+/// How long a call of a standard tool may take.
+pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(600);
+
+/// How long fetching a page may take.
+pub(crate) const FETCH_TIME: Duration = Duration::from_secs(60);
+
 /// A standard tool. It works in a sandbox, so it says so.
 pub(crate) fn define<A, F, Fut, R>(options: &Options, name: &str, description: &str, code: F) -> ToolDef
 where
@@ -280,12 +306,18 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolOutput,
 {
-    let (options, timeout) = (Arc::new(options.clone()), options.timeout);
+    let (options, timeout) = (Arc::new(options.clone()), options.timeout.or(Some(COMMAND_TIME)));
     ToolDef::typed(name, description, move |context: ToolContext, arguments: A| {
         code(Call { context, options: options.clone() }, arguments)
     })
     .with_sandboxed(true)
     .edit(move |_, policy| policy.timeout = timeout)
+}
+
+/// Has a tool take no longer than it documents, unless its options say otherwise.
+pub(crate) fn within_documented(tool: ToolDef, options: &Options, time: Duration) -> ToolDef {
+    let timeout = options.timeout.or(Some(time));
+    tool.edit(move |_, policy| policy.timeout = timeout)
 }
 
 /// What a tool does to the world, in one word.

@@ -1,12 +1,13 @@
 //! `text_editor`: view, create, change and undo, with the history kept by the run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, Stored, ToolDef, ToolError, WorkspacePath};
 
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Effect, Options, define, finish, within_documented};
 use crate::paths::{self, FileKind};
 use crate::text::{self, Edited};
 use crate::walk::{Hidden, walk};
@@ -47,6 +48,9 @@ enum EditorCommand {
     UndoEdit,
 }
 
+/// How long an edit may take, as Inspect has it.
+const EDIT_TIME: Duration = Duration::from_secs(180);
+
 /// The tool `text_editor`. `file_path` is accepted for `path`.
 pub fn text_editor(options: &Options) -> ToolDef {
     let tool = define(
@@ -65,6 +69,7 @@ pub fn text_editor(options: &Options) -> ToolDef {
             })
         },
     );
+    let tool = within_documented(tool, options, EDIT_TIME);
     finish(tool, "files", Effect::Writes, &[("file_path", "path")])
 }
 

@@ -110,7 +110,9 @@ impl ArgumentMatch {
     /// turns round.
     pub(super) fn sources(&self) -> Vec<(&str, bool)> {
         match self {
-            ArgumentMatch::Glob(patterns) => patterns.iter().map(|pattern| (pattern.as_str(), true)).collect(),
+            ArgumentMatch::Glob(patterns) => {
+                patterns.iter().map(|pattern| (pattern.as_str(), true)).collect()
+            }
             ArgumentMatch::Equals(Value::String(text)) => vec![(text, false)],
             ArgumentMatch::Regex(regex) => vec![(regex.as_str(), false)],
             ArgumentMatch::Shell(inner) => inner.sources(),

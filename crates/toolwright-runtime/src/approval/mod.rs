@@ -191,7 +191,7 @@ impl Approvals {
         }
         let view = description.map(|description| description.view.clone()).unwrap_or_default();
         let view = view.substitute(&call.arguments);
-        let &CallFrame { ref info, clock } = frame;
+        let &CallFrame { ref info, clock, person } = frame;
         let span = info.span;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
@@ -203,9 +203,9 @@ impl Approvals {
         let mut waiting = info.clone();
         (waiting.tool, waiting.deadline) = (call.name.clone(), None);
         let waiting = ToolContext::new(run.host()?, waiting);
-        let _active = run.shared.active.enter(&waiting, clock);
-        // Waiting for a person counts neither towards the run's working time nor the call's.
-        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
+        let _active = run.shared.active.enter(&waiting, clock, person);
+        // Waiting for a person counts neither towards the run's working time nor the time of the call.
+        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause), person.pause());
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = guard::caught("the approver", async { approver.decide(&request).await });

@@ -120,6 +120,11 @@ impl Naming {
             && !self.unwanted.iter().any(taken)
     }
 
+    /// Whether every pattern is the name of one tool.
+    pub(super) fn names_tools(&self) -> bool {
+        self.wanted.iter().all(|pattern| !pattern.tool().contains(['*', '?', '[']))
+    }
+
     /// The patterns that are about none of these tools.
     pub(super) fn about_none<'a>(&'a self, tools: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let patterns = self.wanted.iter().chain(&self.unwanted);
@@ -170,7 +175,8 @@ impl Naming {
                 names.all().any(|name| pattern.is_about(name) && !glob_match(call, &format!("{name}(")))
             }
         };
-        let by_name = |pattern: &CallPattern| !depends(pattern) && names.all().any(|name| pattern.is_about(name));
+        let by_name =
+            |pattern: &CallPattern| !depends(pattern) && names.all().any(|name| pattern.is_about(name));
         let wanted = !self.wanted.iter().any(by_name) && self.wanted.iter().any(depends);
         wanted || self.unwanted.iter().any(depends)
     }

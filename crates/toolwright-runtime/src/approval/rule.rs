@@ -233,7 +233,11 @@ impl CompiledRule {
     }
 
     /// The conditions about a parameter.
-    fn about<'r>(&'r self, parameter: &'r str, case: &JudgedCall<'r>) -> impl Iterator<Item = &'r ArgumentMatch> {
+    fn about<'r>(
+        &'r self,
+        parameter: &'r str,
+        case: &JudgedCall<'r>,
+    ) -> impl Iterator<Item = &'r ArgumentMatch> {
         let (schema, aliases) = (&case.spec.parameters, &case.tool.aliases);
         let about = move |name: &str| real_name(name, schema, aliases) == parameter;
         self.when.iter().filter(move |(name, _)| about(name)).map(|(_, pattern)| pattern)

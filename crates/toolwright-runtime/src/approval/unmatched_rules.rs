@@ -34,7 +34,24 @@ impl Policy {
 
     /// The arguments in `when` and `set` that none of the tools a rule is about can have, one sentence each.
     pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<DataError> {
+        self.unknown_parameters_where(tools, |_| true)
+    }
+
+    /// The same for rules that name single tools. A run has only some of the tools that a rule about `*` is
+    /// written for.
+    pub(crate) fn misspelt_parameters(&self, tools: &Toolset) -> Vec<DataError> {
+        self.unknown_parameters_where(tools, |rule| rule.naming.names_tools())
+    }
+
+    fn unknown_parameters_where(
+        &self,
+        tools: &Toolset,
+        counts: impl Fn(&CompiledRule) -> bool,
+    ) -> Vec<DataError> {
         self.each(|rule| {
+            if !counts(rule) {
+                return Vec::new();
+            }
             let is_about = |entry: &&Entry| {
                 let before = &entry.tool.policy().known_as;
                 rule.naming.is_about(ToolNames { now: &entry.tool.spec().name, before })

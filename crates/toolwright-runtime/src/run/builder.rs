@@ -298,7 +298,7 @@ impl RunBuilder {
         }
         let RunOptions { tools, sources, limits } = self.options;
         if let Some(policy) = &approvals.policy {
-            let wrong = policy.unknown_parameters(&tools);
+            let wrong = policy.misspelt_parameters(&tools);
             if !wrong.is_empty() {
                 let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 return Err(ToolError::fatal(format!("the policy is wrong: {}", wrong.join("; "))));

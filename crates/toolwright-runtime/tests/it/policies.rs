@@ -641,7 +641,9 @@ async fn a_policy_that_names_a_model_or_an_argument_that_is_not_there_starts_no_
     ] {
         assert!(build(rules).is_err_and(|error| error.is_fatal()), "{rules}");
     }
+    // Other tools may have it.
     assert!(build("- {tools: other, when: {z: 1}, decision: reject}").is_ok());
+    assert!(build("- {tools: '*', when: {z: 1}, decision: reject}").is_ok());
     for wrong in ["- {tools: add, decision: review}", "- {tools: add, decision: ask, by: careful}"] {
         assert!(Policy::from_yaml(wrong).is_err(), "{wrong}");
     }

@@ -22,7 +22,7 @@ use toolwright_net::{FetchedPage, PageClient, PageError, PageRequest, Reach, bel
 
 use self::tree::PageTree;
 use self::xpath::XPath;
-use crate::options::{Effect, Options, finish, object};
+use crate::options::{Effect, FETCH_TIME, Options, finish, object, within_documented};
 
 /// The most bytes of a page.
 const MAX_PAGE: usize = 4 << 20;
@@ -102,7 +102,7 @@ pub fn fetch_content(options: &Options) -> ToolDef {
             }
         },
     );
-    finish(tool, "web", Effect::Reads, &[])
+    finish(within_documented(tool, options, FETCH_TIME), "web", Effect::Reads, &[])
 }
 
 /// The tool `fetch_page_text`: the text of a page, or of some elements of it.
@@ -195,7 +195,7 @@ fn page_tool(options: &Options, name: &'static str, description: &str, show: Sho
             Ok::<_, ToolError>(ToolOutput::json(value))
         }
     });
-    finish(tool, "web", Effect::Reads, &[])
+    finish(within_documented(tool, options, FETCH_TIME), "web", Effect::Reads, &[])
 }
 
 fn links(tree: &PageTree, parts: &[usize]) -> Result<Value, ToolError> {
