@@ -326,7 +326,7 @@ pub(crate) async fn run_step(
     });
     // Nothing that may cost money, delete or publish counts as contained by the sandbox.
     let tools = Toolset::new().with(browser_step().with_sandboxed(risk.is_none()))?;
-    let invoke = InvokeOptions { hint: None, caller_data: Some(pending.clone()) };
+    let invoke = InvokeOptions { caller_data: Some(pending.clone()), ..InvokeOptions::default() };
     ctx.call_in(&tools, "browser_step", Value::Object(arguments), invoke).await?;
     let outcome = crate::cdp::lock(&pending.outcome).take();
     outcome.ok_or_else(|| ToolError::new("the step was not made"))

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use toolwright::Person;
+use toolwright::text::is_hidden;
 
 use crate::lines;
 use crate::prompt::Terminal;
@@ -50,6 +51,27 @@ struct ConsoleStreams {
     chat_person: OnceLock<Arc<dyn Person>>,
     /// Where notices go while a chat draws the screen.
     notices: OnceLock<NoticeSink>,
+}
+
+/// JSON in which no character controls a terminal or hides itself: such characters stand in texts only, where
+/// an escape means the same. Line ends between values stay.
+pub fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
+    let hides = |c: char| is_hidden(c) && c != '\n';
+    if !json.contains(hides) {
+        return json.into();
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if hides(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
 }
 
 impl Console {
@@ -93,7 +115,10 @@ impl Console {
 
     /// Prints one line of a result on stdout. A reader that has gone away is an error here, not a panic.
     pub fn line(&self, text: impl Display) -> std::io::Result<()> {
-        writeln!(self.stdout(), "{text}")
+        match self.is_json() {
+            true => writeln!(self.stdout(), "{}", visible_json(&text.to_string())),
+            false => writeln!(self.stdout(), "{text}"),
+        }
     }
 
     /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr does not stop
@@ -150,5 +175,20 @@ impl Console {
     /// Waits until no other question is open.
     pub(super) async fn question_turn(&self) -> OwnedMutexGuard<()> {
         self.0.question.clone().lock_owned().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F22: C1 and bidirectional characters reach no terminal, and the value stays the same.
+    #[test]
+    fn json_holds_no_character_that_controls_a_terminal() {
+        let value = serde_json::json!({"a": "x\u{9b}31m\u{202e}y\u{1b}[2J\u{e0041}é日", "n": [1]});
+        let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap()).into_owned();
+        assert!(!shown.contains(|c| is_hidden(c) && c != '\n'), "{shown}");
+        assert!(shown.contains("é日") && shown.contains("\\u009b"), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 }

@@ -211,7 +211,13 @@ pub fn coloured(text: &str) -> String {
         match piece.split_at_checked(end) {
             Some((codes, rest)) if rest.starts_with('m') => {
                 is_coloured = true;
-                out.extend(["\x1b[", codes]);
+                if let Some(codes) = without_conceal(codes) {
+                    out.extend(["\x1b[", codes.as_str()]);
+                } else {
+                    // Without its codes it would reset everything; the rest still begins with its `m`.
+                    out.push_str(&printable(&rest.get(1..).unwrap_or_default().replace("\r\n", "\n")));
+                    continue;
+                }
                 out.push_str(&printable(&rest.replace("\r\n", "\n")));
             }
             _ => out.push_str(&printable(&format!("\x1b[{}", piece.replace("\r\n", "\n")))),
@@ -222,6 +228,36 @@ pub fn coloured(text: &str) -> String {
         out.insert_str(end, "\x1b[0m");
     }
     out
+}
+
+/// The codes of a colour sequence without the one that hides text; `None` when nothing else is there. The
+/// numbers behind 38, 48 and 58 are colours; where they are cut off, nothing is left of that code.
+fn without_conceal(codes: &str) -> Option<String> {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut rest = codes.split(';');
+    while let Some(code) = rest.next() {
+        match code.parse::<u64>() {
+            Ok(8) => {}
+            Ok(38 | 48 | 58) => {
+                let kind = rest.next().unwrap_or_default();
+                let most = match kind.parse::<u64>() {
+                    Ok(5) => 1,
+                    Ok(2) => 3,
+                    _ => continue,
+                };
+                let colour: Vec<&str> = rest.by_ref().take(most).collect();
+                if colour.len() == most {
+                    kept.extend([code, kind]);
+                    kept.extend(colour);
+                }
+            }
+            // An empty code is a reset.
+            Ok(_) => kept.push(code),
+            Err(_) if code.is_empty() => kept.push(code),
+            Err(_) => {}
+        }
+    }
+    (!kept.is_empty()).then(|| kept.join(";"))
 }
 
 #[cfg(test)]
@@ -260,6 +296,17 @@ mod tests {
         assert_eq!(coloured("\x1b[1;31mred\x1b[m ok"), "\x1b[1;31mred\x1b[m ok\x1b[0m");
         assert_eq!(coloured("\x1b]52;c;aGk=\x07\x1b[2Jx\x1b["), "\\u{1b}]52;c;aGk=\\u{7}\\u{1b}[2Jx\\u{1b}[");
         assert_eq!(coloured("\x1b[31"), "\\u{1b}[31");
+    }
+
+    /// F22.
+    #[test]
+    fn a_sequence_of_colours_hides_no_text() {
+        assert_eq!(coloured("a\x1b[8mb"), "ab\x1b[0m");
+        assert_eq!(coloured("\x1b[08;31mb"), "\x1b[31mb\x1b[0m");
+        assert_eq!(coloured("\x1b[38;5;8;008;1mb"), "\x1b[38;5;8;1mb\x1b[0m");
+        assert_eq!(coloured("\x1b[48;2;1;2;8mb"), "\x1b[48;2;1;2;8mb\x1b[0m");
+        assert_eq!(coloured("\x1b[38;8mb"), "b\x1b[0m");
+        assert_eq!(coloured("\x1b[38;5mb"), "b\x1b[0m");
     }
 
     #[test]

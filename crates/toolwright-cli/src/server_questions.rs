@@ -87,7 +87,8 @@ impl Approver for FileRules {
             RuleDecision::Reject | RuleDecision::Terminate => {
                 Decision::reject(reason("the policy does not allow this call"))
             }
-            RuleDecision::Ask => match self.console.person() {
+            // A request of a server is not reviewed by a model.
+            RuleDecision::Ask | RuleDecision::Review => match self.console.person() {
                 Some(person) => return Box::pin(async move { person.approve(request).await }),
                 None => Decision::reject(format!(
                     "`{}` needs approval, and there is nobody to ask",

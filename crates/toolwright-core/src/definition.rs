@@ -218,14 +218,7 @@ impl ToolDef {
         parameter: &str,
         description: impl Into<String>,
     ) -> Result<Self, ToolError> {
-        let known: Vec<String> = self.spec().parameter_names().map(str::to_owned).collect();
-        if !known.iter().any(|name| name == parameter) {
-            let name = &self.spec().name;
-            return Err(ToolError::of(
-                ErrorKind::Fatal,
-                format!("tool `{name}` has no parameter `{parameter}`; it has: {}", known.join(", ")),
-            ));
-        }
+        self.check_parameter(parameter)?;
         Ok(self.edit(|spec, _| {
             if let Some(schema) =
                 spec.parameters.pointer_mut("/properties").and_then(|all| all.get_mut(parameter))
@@ -254,18 +247,39 @@ impl ToolDef {
     /// # Ok::<(), toolwright_core::ToolError>(())
     /// ```
     pub fn with_alias(self, alias: &str, parameter: &str) -> Result<Self, ToolError> {
-        let known: Vec<String> = self.spec().parameter_names().map(str::to_owned).collect();
-        let name = &self.spec().name;
-        if !known.iter().any(|name| name == parameter) {
-            let known = known.join(", ");
-            return Err(ToolError::fatal(format!(
-                "tool `{name}` has no parameter `{parameter}`; it has: {known}"
-            )));
-        }
-        if known.iter().any(|name| name == alias) {
+        self.check_parameter(parameter)?;
+        if self.spec().parameter_names().any(|name| name == alias) {
+            let name = &self.spec().name;
             return Err(ToolError::fatal(format!("tool `{name}` has a parameter `{alias}` already")));
         }
         Ok(self.edit(|_, policy| policy.aliases.push((alias.into(), parameter.into()))))
+    }
+
+    /// A copy in which the text of a parameter is known to be run by a shell, so that rules over it judge
+    /// every command in the text. An error when there is no such parameter.
+    ///
+    /// ```
+    /// use toolwright_core::{ToolContext, ToolDef};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Shell { command: String }
+    /// let run = |_: ToolContext, shell: Shell| async move { shell.command };
+    /// let shell = ToolDef::typed("shell", "Runs.", run).with_shell_parameter("command")?;
+    /// assert!(shell.with_shell_parameter("commnad").is_err());
+    /// # Ok::<(), toolwright_core::ToolError>(())
+    /// ```
+    pub fn with_shell_parameter(self, parameter: &str) -> Result<Self, ToolError> {
+        self.check_parameter(parameter)?;
+        Ok(self.edit(|_, policy| policy.shell.push(parameter.into())))
+    }
+
+    /// An error that lists the parameters when this is not one of them.
+    fn check_parameter(&self, parameter: &str) -> Result<(), ToolError> {
+        let known: Vec<&str> = self.spec().parameter_names().collect();
+        if known.contains(&parameter) {
+            return Ok(());
+        }
+        let (name, known) = (&self.spec().name, known.join(", "));
+        Err(ToolError::fatal(format!("tool `{name}` has no parameter `{parameter}`; it has: {known}")))
     }
 
     /// A copy that is said to work inside a sandbox, so that the program's default policy need not ask.
@@ -386,7 +400,13 @@ impl ToolDef {
     /// A copy with any change to the definition or the policy.
     #[must_use]
     pub fn edit(self, change: impl FnOnce(&mut ToolSpec, &mut ToolPolicy)) -> Self {
-        self.change(|inner| change(&mut inner.spec, &mut inner.policy))
+        self.change(|inner| {
+            let name = inner.spec.name.clone();
+            change(&mut inner.spec, &mut inner.policy);
+            if name != inner.spec.name {
+                inner.policy.was_called(&name);
+            }
+        })
     }
 
     fn change(self, change: impl FnOnce(&mut Inner)) -> Self {

@@ -60,8 +60,26 @@ pub trait Dispatch: Send + Sync {
         turns: u64,
     ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>>;
 
+    /// Notes that a call waits for a person until the returned value is dropped: that time counts for none of
+    /// its bounds. By default, nothing is noted.
+    fn person_wait(&self, context: &ToolContext) -> PersonWait {
+        let _ = context;
+        PersonWait::default()
+    }
+
     /// Records something that happened inside a call.
     fn note(&self, context: &ToolContext, note: CallNote);
+}
+
+/// Time that a call waits for a person; it ends when this is dropped.
+#[derive(Default)]
+pub struct PersonWait(#[expect(dead_code, reason = "held until the wait is over")] Option<Box<dyn Send>>);
+
+impl PersonWait {
+    /// Holds what books the time.
+    pub fn new(guard: impl Send + 'static) -> Self {
+        PersonWait(Some(Box::new(guard)))
+    }
 }
 
 /// A call that a tool makes.
@@ -96,11 +114,36 @@ impl<'a> Invocation<'a> {
     }
 }
 
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallTimeout {
+    /// As long as the tool says by itself.
+    #[default]
+    OfTool,
+    /// As long as what it is part of.
+    Never,
+    /// So long.
+    After(Duration),
+}
+
+impl CallTimeout {
+    /// The bound, where `own` is the tool's.
+    pub fn or(self, own: Option<Duration>) -> Option<Duration> {
+        match self {
+            CallTimeout::OfTool => own,
+            CallTimeout::Never => None,
+            CallTimeout::After(time) => Some(time),
+        }
+    }
+}
+
 /// How one tool calls another.
 #[derive(Clone, Default)]
 pub struct InvokeOptions {
     /// What a person is shown in place of the tool's own hint; empty text shows nothing.
     pub hint: Option<Arc<str>>,
+    /// How long the call may take.
+    pub timeout: CallTimeout,
     /// A value for the called tool; see [`ToolContext::caller_data`].
     pub caller_data: Option<Arc<dyn Any + Send + Sync>>,
 }

@@ -57,7 +57,8 @@ pub use context::{CallInfo, CancelToken, RunScope, State, ToolContext};
 pub use data_error::{DataError, PathSegment, read_data};
 pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{
-    AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
+    AskPurpose, CallNote, CallTimeout, Dispatch, Invocation, InvokeOptions, Origin, PersonWait,
+    ProgressListener, Requester,
 };
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};

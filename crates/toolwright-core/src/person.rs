@@ -190,9 +190,41 @@ impl RunScope {
 }
 
 impl ToolContext {
-    /// The person of the run, if it has one.
+    /// The person of the run, if it has one. Time in which a call waits for an answer counts for no bound of
+    /// the call, nor of those around it.
     pub fn person(&self) -> Option<Arc<dyn Person>> {
-        self.state::<PersonOfRun>().ok().map(|person| person.0.clone())
+        let person = self.state::<PersonOfRun>().ok()?.0.clone();
+        Some(Arc::new(AwaitedPerson { person, context: self.clone() }))
+    }
+}
+
+/// The person of a run as one call asks them.
+struct AwaitedPerson {
+    person: Arc<dyn Person>,
+    context: ToolContext,
+}
+
+impl Person for AwaitedPerson {
+    fn name(&self) -> &str {
+        self.person.name()
+    }
+
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            let _wait = self.context.host().person_wait(&self.context);
+            self.person.approve(request).await
+        })
+    }
+
+    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+        Box::pin(async move {
+            let _wait = self.context.host().person_wait(&self.context);
+            self.person.answer(form).await
+        })
+    }
+
+    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+        self.person.notify(notice)
     }
 }
 

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub struct ToolPolicy {
     /// Whether calls may run beside others of the same batch; `None` means yes.
     pub parallel: Option<bool>,
-    /// The longest a call may take.
+    /// The longest a call may take, less the time in which it waits for a person; `None` means no bound.
     pub timeout: Option<Duration>,
     /// The most bytes of output a model is given; 0 means no bound, `None` the run's default.
     pub max_output: Option<usize>,
@@ -41,6 +41,10 @@ pub struct ToolPolicy {
     pub require_confirmation: Option<bool>,
     /// Other names for parameters: `(alias, parameter)`. A model is not told about them.
     pub aliases: Vec<(Arc<str>, Arc<str>)>,
+    /// Parameters whose text is run by a shell: rules over them judge every command in it.
+    pub shell: Vec<Arc<str>>,
+    /// Names the tool had before it was renamed, the oldest first: rules about them hold for it.
+    pub known_as: Vec<Arc<str>>,
 }
 
 pub(crate) static DEFAULT_POLICY: ToolPolicy = ToolPolicy {
@@ -54,6 +58,8 @@ pub(crate) static DEFAULT_POLICY: ToolPolicy = ToolPolicy {
     confidential: false,
     require_confirmation: None,
     aliases: Vec::new(),
+    shell: Vec::new(),
+    known_as: Vec::new(),
 };
 
 impl ToolPolicy {
@@ -71,6 +77,13 @@ impl ToolPolicy {
             }
         }
         arguments
+    }
+
+    /// Adds the name that a tool loses when it is renamed.
+    pub fn was_called(&mut self, name: &Arc<str>) {
+        if !self.known_as.contains(name) {
+            self.known_as.push(name.clone());
+        }
     }
 
     /// Whether calls may run beside others of the same batch.

@@ -1,6 +1,7 @@
 //! A search engine as a tool.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use toolwright_core::{Annotations, BoxFuture, ToolContext, ToolDef, ToolError};
@@ -91,6 +92,9 @@ struct Query {
     n_search_results_to_use: usize,
 }
 
+/// How long a search may take.
+pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(60);
+
 /// A tool that searches and gives what it finds as numbered items, each with its source.
 pub fn search_tool(name: &str, description: &str, search: impl Search + 'static) -> ToolDef {
     let search = Arc::new(search);
@@ -103,7 +107,7 @@ pub fn search_tool(name: &str, description: &str, search: impl Search + 'static)
         }
     });
     let annotations = Annotations { read_only: Some(true), open_world: Some(true), ..Annotations::default() };
-    tool.with_annotations(annotations).with_category("search")
+    tool.with_annotations(annotations).with_category("search").with_timeout(SEARCH_TIME)
 }
 
 /// Search results, numbered from 1.

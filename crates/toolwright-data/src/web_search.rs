@@ -16,7 +16,7 @@ use toolwright_net::{PageClient, PageRequest, Reach};
 
 use crate::pages::html_to_text;
 use crate::providers::{ProvidersAnswer, SearchProviders};
-use crate::search::{SearchRequest, SearchResult};
+use crate::search::{SEARCH_TIME, SearchRequest, SearchResult};
 
 /// The most results that a call may ask for.
 const MOST: usize = 50;
@@ -39,6 +39,9 @@ pub enum Relevance {
     /// This model.
     Model(Arc<dyn Model>),
 }
+
+/// How long a search may take whose results a model judges.
+const JUDGED_SEARCH_TIME: Duration = Duration::from_secs(600);
 
 /// The tool `web_search`.
 pub struct WebSearch {
@@ -84,13 +87,18 @@ impl WebSearch {
 
     /// The tool.
     pub fn tool(self) -> ToolDef {
+        // Judging results takes a page and an answer of a model for each.
+        let time = match &self.relevance {
+            Relevance::Unjudged => SEARCH_TIME,
+            Relevance::RunModel | Relevance::Model(_) => JUDGED_SEARCH_TIME,
+        };
         let search = Arc::new(self);
         let about = "Searches the web. Gives titles, addresses and what the pages say about the query.";
         let tool = ToolDef::typed("web_search", about, move |context: ToolContext, query: WebQuery| {
             let search = search.clone();
             async move { search.run(&context, &query.query).await }
         });
-        annotated(tool)
+        annotated(tool).with_timeout(time)
     }
 
     async fn run(&self, context: &ToolContext, query: &str) -> Result<ToolOutput, ToolError> {
@@ -278,5 +286,5 @@ pub(crate) fn search_web(
             Ok::<_, ToolError>(with_account(ToolOutput::json(list.into()), &answer))
         }
     });
-    annotated(tool)
+    annotated(tool).with_timeout(SEARCH_TIME)
 }

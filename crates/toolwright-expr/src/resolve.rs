@@ -2,7 +2,7 @@
 //! a number in that frame, and each loop learns what a round of it costs. Nothing is looked up by name later
 //! except variables of the caller's scope, once per evaluation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -51,6 +51,8 @@ struct FrameLayout {
     blocks: Vec<SlotNames>,
     captures: Vec<(u32, u32)>,
     cells: Vec<u32>,
+    /// The same, to be looked up.
+    shared: HashSet<u32>,
     /// Blocks of statements around the one being read.
     nesting: u32,
     height: u32,
@@ -65,6 +67,7 @@ impl FrameLayout {
             blocks: Vec::new(),
             captures: Vec::new(),
             cells: Vec::new(),
+            shared: HashSet::new(),
             nesting: 0,
             height: 1,
         }
@@ -189,7 +192,7 @@ impl Resolver {
             Some(SlotKind::Global(_)) => script,
             Some(SlotKind::Outer) | None => false,
         };
-        if shared && !frame.cells.contains(&slot) {
+        if shared && frame.shared.insert(slot) {
             frame.cells.push(slot);
         }
     }

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -261,12 +262,14 @@ impl<'b> FileBuilder<'b> {
         spec.annotations = node.get("annotations").map(annotations).unwrap_or_default();
         let (promised, output) = output.unzip();
         spec.output_schema = promised;
+        let quick = body.is_pure() && !body.loops();
         let mut policy = ToolPolicy::default();
         policy.delegates = true;
+        // What neither calls nor loops is bounded by its fuel.
+        policy.timeout = (!quick).then_some(FLOW_TIME);
         common_policy(node, &mut policy);
         self.configure(node, &mut policy);
         let takes = takes(&body, &inputs);
-        let quick = body.is_pure() && !body.loops();
         let (globals, limits) = (self.globals.clone(), self.limits.clone());
         let tool = FlowTool { spec, policy, inputs, output, body, globals, limits, hint, quick };
         self.register(Arc::new(tool), takes, false, name_place, into, scope);
@@ -475,7 +478,13 @@ fn annotations(node: &Node) -> Annotations {
     }
 }
 
+/// How long a call of a flow may take.
+const FLOW_TIME: Duration = Duration::from_secs(600);
+
 pub(crate) fn common_policy(node: &Node, policy: &mut ToolPolicy) {
+    if let Some(timeout) = node.get("timeout").and_then(shape::timeout) {
+        policy.timeout = timeout.or(policy.timeout);
+    }
     let flag = |key: &str| node.get(key).and_then(shape::flag);
     if let Some(direct) = flag("return_direct") {
         policy.return_direct = direct;

@@ -157,7 +157,7 @@ const SERVER_READING: ShapeKey = optional(
 const SERVER_CALL_TIMEOUT: ShapeKey = optional(
     "call_timeout",
     ShapeKind::Number,
-    "How many seconds a call of one of its tools may take; 300 unless given.",
+    "How many seconds a call of one of its tools may take; 600 unless given, begun anew by progress.",
 );
 
 const SERVER_TOOL_TIMEOUTS: ShapeKey = optional(
@@ -277,6 +277,11 @@ const PARALLEL: ShapeKey = optional(
     ShapeKind::Flag,
     "Whether calls may run beside others that a model asks for together; a tool made of statements may.",
 );
+const TIMEOUT: ShapeKey = optional(
+    "timeout",
+    ShapeKind::Timeout,
+    "How many seconds a call may take, less the time it waits for a person; `none` for no bound.",
+);
 const CONFIG: ShapeKey = optional("config", ShapeKind::Map, "Settings of the imported tool.");
 
 pub(crate) static IMPORT_TOOL: Shape = strict(
@@ -292,6 +297,7 @@ pub(crate) static IMPORT_TOOL: Shape = strict(
         RETURN_DIRECT,
         CONFIDENTIAL,
         CONFIRMATION,
+        TIMEOUT,
         HINT,
         HINT_ARGS,
     ],
@@ -363,6 +369,7 @@ pub(crate) static CUSTOM: Shape = Shape {
         RETURN_DIRECT,
         CONFIDENTIAL,
         CONFIRMATION,
+        TIMEOUT,
         HINT,
         HINT_ARGS,
         optional("config", ShapeKind::Object(&CUSTOM_CONFIG), "How its calls are treated."),
@@ -425,6 +432,7 @@ pub(crate) static CALL: Shape = strict(
             "Errors that become the value `{error, message}`; `*` or `all` for any.",
         ),
         optional("ui_hint", ShapeKind::Template, "What a person is shown in place of the tool's own hint."),
+        TIMEOUT,
         STORE_AS,
     ],
 );
@@ -510,6 +518,7 @@ pub(crate) static DEFINITIONS: &[(&str, &Shape)] =
 /// Every shape, for the schema and the reference page.
 pub(crate) static ALL: &[&Shape] = &[
     &FILE,
+    &PYTHON,
     &LIMITS,
     &ENV,
     &SERVER_STDIO,

@@ -48,16 +48,24 @@ impl FileBuilder<'_> {
             "return_direct",
             "confidential",
             "require_confirmation",
+            "timeout",
             "ui_hint",
         ]
         .iter()
         .any(|key| node.get(key).is_some_and(|value| !matches!(value.data, Data::Null)));
         let place = node.get("name").map_or(place, |node| node.place);
-        if !changed && config.get("require_confirmation").is_none() {
+        if !changed && !blocks && config.get("require_confirmation").is_none() {
             self.register(tool, takes, blocks, place, into, scope);
             return;
         }
         let (mut spec, mut policy) = (tool.spec().clone(), tool.policy().clone());
+        let halves_of_server = self.halves(&reference).filter(|_| blocks);
+        // A server chooses the names of its own tools: rules follow them by server.
+        match halves_of_server {
+            Some((source, own)) => policy.was_called(&format!("{source}/{own}").into()),
+            None if name.as_ref().is_some_and(|name| **name != *spec.name) => policy.was_called(&spec.name),
+            None => {}
+        }
         if let Some(name) = name {
             spec.name = name.into();
         }
@@ -386,7 +394,7 @@ impl FileBuilder<'_> {
         };
         let mut names = Vec::new();
         for entry in tools.iter() {
-            let Some(tool) = rule.take(&entry.tool) else { continue };
+            let Some(tool) = rule.take(&entry.tool, from_server.then_some(source)) else { continue };
             let name = tool.spec().name.clone();
             if from_server && let Some(problem) = unusable(&name) {
                 left_out.push((entry.tool.spec().name.to_string(), problem));

@@ -96,6 +96,9 @@ fn kind(kind: ShapeKind) -> Value {
         ShapeKind::Count => json!({"type": "integer"}),
         ShapeKind::Whole(least) => json!({"type": "integer", "minimum": least}),
         ShapeKind::Number => json!({"type": "number", "minimum": 0}),
+        ShapeKind::Timeout => {
+            json!({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "none"}]})
+        }
         ShapeKind::NumberMap => {
             json!({"type": "object", "additionalProperties": {"type": "number", "minimum": 0}})
         }
@@ -162,6 +165,7 @@ fn holds(kind: ShapeKind) -> String {
         ShapeKind::Count => "integer".to_owned(),
         ShapeKind::Whole(least) => format!("integer, {least} or more"),
         ShapeKind::Number => "number, 0 or more".to_owned(),
+        ShapeKind::Timeout => "number above 0, or `none`".to_owned(),
         ShapeKind::NumberMap => "map of numbers, 0 or more".to_owned(),
         ShapeKind::Any => "any".to_owned(),
         ShapeKind::Document => "any, with templates".to_owned(),

@@ -54,8 +54,9 @@ impl ImportRule {
         }
     }
 
-    /// The tool as the file has it; `None` when the file does not take it in.
-    pub(crate) fn take(&self, tool: &Arc<dyn Tool>) -> Option<ImportedTool> {
+    /// The tool as the file has it; `None` when the file does not take it in. Rules follow a tool of a server
+    /// as `mcp:server/tool`, since the server chooses the bare name.
+    pub(crate) fn take(&self, tool: &Arc<dyn Tool>, server: Option<&str>) -> Option<ImportedTool> {
         let (mut spec, mut policy) = (tool.spec().clone(), tool.policy().clone());
         let own = spec.name.clone();
         if !self.filter.matches(&own) {
@@ -63,6 +64,14 @@ impl ImportRule {
         }
         let matches =
             |patterns: &Option<Patterns>| patterns.as_ref().is_some_and(|patterns| patterns.matches(&own));
+        match server {
+            Some(server) => {
+                let server = server.strip_prefix("mcp:").unwrap_or(server);
+                policy.was_called(&format!("mcp:{server}/{own}").into());
+            }
+            None if !self.prefix.is_empty() => policy.was_called(&own),
+            None => {}
+        }
         spec.name = format!("{}{own}", self.prefix).into();
         let hint = if matches(&self.hints) {
             Some(Hint::Calling(self.shown.clone()))
@@ -176,7 +185,8 @@ impl CurrentTools {
             }
             ImportScope::One(_) => {}
             ImportScope::All(rule) => {
-                for tool in has.iter().filter_map(|entry: &Entry| rule.take(&entry.tool)) {
+                for tool in has.iter().filter_map(|entry: &Entry| rule.take(&entry.tool, Some(&live.server)))
+                {
                     let name = &tool.spec().name;
                     let known = live.names.contains(name);
                     // A new tool takes no name that the file has given to another.

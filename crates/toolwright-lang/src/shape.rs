@@ -1,6 +1,8 @@
 //! Maps with known keys, and whether a node is one. The shapes themselves are in `file`.
 
-use toolwright_core::nearest;
+use std::time::Duration;
+
+use toolwright_core::{CallTimeout, nearest};
 
 use crate::diag::{Problems, Severity};
 use crate::file;
@@ -53,6 +55,8 @@ pub(crate) enum ShapeKind {
     Whole(i64),
     /// A number that is not negative.
     Number,
+    /// Seconds, or `none`.
+    Timeout,
     /// A map of such numbers.
     NumberMap,
     /// Any value, taken as it is.
@@ -186,6 +190,7 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &ShapeKey, shape: &Shap
             _ => Some("a whole number, 0 or more"),
         },
         ShapeKind::Number => (!is_number(node)).then_some("a number, 0 or more"),
+        ShapeKind::Timeout => timeout(node).is_none().then_some("a number of seconds above 0, or `none`"),
         ShapeKind::NumberMap => match &node.data {
             Data::Map(entries) if entries.iter().all(|(_, node)| is_number(node)) => None,
             _ => Some("a map of numbers, 0 or more"),
@@ -280,6 +285,18 @@ pub(crate) fn count(node: &Node) -> Option<i64> {
         Data::Int(count) => Some(*count),
         Data::Null | Data::Bad => None,
         _ => Type::Integer.read(node.to_json(), "count").ok()?.as_i64(),
+    }
+}
+
+/// Seconds above 0, or `none`.
+pub(crate) fn timeout(node: &Node) -> Option<CallTimeout> {
+    match &node.data {
+        Data::Text(word) => (&**word == "none").then_some(CallTimeout::Never),
+        Data::Int(_) | Data::Float(_) => {
+            let time = Duration::try_from_secs_f64(node.to_json().as_f64()?).ok()?;
+            (!time.is_zero()).then_some(CallTimeout::After(time))
+        }
+        _ => None,
     }
 }
 

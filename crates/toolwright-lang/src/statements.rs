@@ -179,7 +179,8 @@ impl FileBuilder<'_> {
             }
             Catch::new(names.iter().map(String::as_str))
         });
-        CallStep { callee, params, catch, hint, place: name_node.place, whole }
+        let timeout = node.get("timeout").and_then(shape::timeout).unwrap_or_default();
+        CallStep { callee, params, catch, hint, timeout, place: name_node.place, whole }
     }
 
     fn branch(&mut self, node: &Node, visible: Visible<'_>) -> StatementKind {

@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_core::JsonShape;
+use toolwright_core::schema::{lossy_integer, repeated_key};
+use toolwright_core::text::clip;
 
 use crate::protocol::STATELESS_VERSION;
 
@@ -109,13 +111,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<RpcMessage, Malformed> {
     match members.remove("method") {
         Some(Value::String(method)) => match (raw_id, id.clone()) {
             (None, _) => Ok(RpcMessage::Notification { method, params }),
-            (Some(_), Some(id)) if method == "tools/call" => match lossy_integer(line) {
-                // An argument would not be the number that was sent.
-                Some(number) => {
-                    let problem =
-                        format!("the number {number} has more digits than can be kept; send it as a string");
-                    Err(Malformed { code: INVALID_PARAMS, problem, id: Some(id) })
-                }
+            (Some(_), Some(id)) if method == "tools/call" => match lossy(line) {
+                // An argument would not be what was sent.
+                Some(problem) => Err(Malformed { code: INVALID_PARAMS, problem, id: Some(id) }),
                 None => Ok(RpcMessage::Request { id, method, params }),
             },
             (Some(_), Some(id)) => Ok(RpcMessage::Request { id, method, params }),
@@ -139,9 +137,14 @@ pub(crate) fn parse(line: &[u8]) -> Result<RpcMessage, Malformed> {
     }
 }
 
-fn lossy_integer(line: &[u8]) -> Option<String> {
+/// What of a call would be lost when it is read.
+fn lossy(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
-    Some(toolwright_core::text::clip(toolwright_core::schema::lossy_integer(text)?, 100))
+    if let Some(number) = lossy_integer(text) {
+        let number = clip(number, 100);
+        return Some(format!("the number {number} has more digits than can be kept; send it as a string"));
+    }
+    repeated_key(text).map(|key| format!("the key `{}` is there twice", clip(&key, 100)))
 }
 
 /// Checks the shape before memory is taken for the values.
@@ -226,6 +229,13 @@ mod tests {
         };
         assert_eq!(problem(&line("tools/call")), (INVALID_PARAMS, Some(Id::Number(7))));
         assert!(parse(line("other").as_bytes()).is_ok());
+    }
+
+    /// F23.
+    #[test]
+    fn a_call_with_a_key_twice_is_refused() {
+        let line = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{"a":1,"a":2}}}"#;
+        assert_eq!(problem(line), (INVALID_PARAMS, Some(Id::Number(7))));
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod address;
 mod dial;
 mod hosts;
 #[cfg(feature = "http")]
+mod lobby;
+#[cfg(feature = "http")]
 mod page;
 #[cfg(feature = "http")]
 mod proxy;
@@ -22,6 +24,8 @@ pub use address::{is_open, is_own, is_public};
 #[cfg(feature = "http")]
 pub use dial::{Dial, SetupError, client};
 pub use hosts::{Host, HostRules, split_port};
+#[cfg(feature = "http")]
+pub use lobby::{Lobby, LobbyGuest};
 #[cfg(feature = "http")]
 pub use page::{FetchedPage, PageClient, PageError, PageRequest, belongs_to_connection};
 #[cfg(feature = "http")]

@@ -19,14 +19,18 @@ struct ActiveCall {
     context: ToolContext,
     /// What measures the call; `None` when no sink is attached.
     clock: Option<Clock>,
+    /// Books the time in which the call, or one inside it, waits for a person; and how much that was before
+    /// the call was admitted.
+    person: (Clock, Duration),
     /// Books the waits that the call announces, once it does.
     waits: Option<IdleGuard>,
 }
 
 impl ActiveCalls {
     /// Keeps a call in the list until the returned value is dropped.
-    pub(crate) fn enter(&self, context: &ToolContext, clock: Option<&Clock>) -> Active<'_> {
-        let call = ActiveCall { context: context.clone(), clock: clock.cloned(), waits: None };
+    pub(crate) fn enter(&self, context: &ToolContext, clock: Option<&Clock>, person: &Clock) -> Active<'_> {
+        let person = (person.clone(), person.idle());
+        let call = ActiveCall { context: context.clone(), clock: clock.cloned(), person, waits: None };
         let span = context.span();
         self.lock().insert(span, call);
         Active { calls: self, span }
@@ -35,6 +39,17 @@ impl ActiveCalls {
     /// The clock of a call that is under way and on record.
     pub(crate) fn clock(&self, span: u64) -> Option<Clock> {
         self.lock().get(&span).and_then(|call| call.clock.clone())
+    }
+
+    /// What books the time in which a call that is under way waits for a person.
+    pub(crate) fn person_clock(&self, span: u64) -> Option<Clock> {
+        self.lock().get(&span).map(|call| call.person.0.clone())
+    }
+
+    /// For how long a call has waited for a person since it was admitted.
+    pub(crate) fn waited_for_person(&self, span: u64) -> Duration {
+        let person = self.lock().get(&span).map(|call| call.person.clone());
+        person.map_or(Duration::ZERO, |(clock, before)| clock.idle().saturating_sub(before))
     }
 
     /// Books a wait of a call in the clock of its run; it ends with the call at the latest.

@@ -65,7 +65,7 @@ pub(crate) async fn run_external(
         requester,
         listener,
     };
-    let outcome = match attempt(run, lookup, &mut call, CallFrame { info, clock: record.clock() }).await {
+    let outcome = match attempt(run, lookup, &mut call, record.frame(info)).await {
         Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
         outcome => outcome,
     };
@@ -99,13 +99,13 @@ pub(crate) async fn run_nested(
         span: record.span,
         depth: parent.depth() + 1,
         // A call inside another ends with it, and is told so: a command then hands over what it has in time.
-        deadline: parent.deadline(),
+        deadline: parent.deadline().map(|end| end + run.shared.active.waited_for_person(parent.span())),
         cancel: parent.cancel_token().clone(),
         options,
         requester: parent.requester().clone(),
         listener: parent.listener().cloned(),
     };
-    let outcome = match attempt(run, lookup, &mut call, CallFrame { info, clock: record.clock() }).await {
+    let outcome = match attempt(run, lookup, &mut call, record.frame(info)).await {
         Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
         outcome => outcome,
     };
@@ -159,9 +159,10 @@ async fn attempt(
     let prepared = entry.prepare(arguments, shared.strictness)?;
     let prepared = shared.approvals.review(run, entry, call, prepared, &frame).await?;
     let Prepared { arguments, description, .. } = prepared;
-    let CallFrame { mut info, clock } = frame;
+    let CallFrame { mut info, clock, person } = frame;
     let span = info.span;
     let policy = entry.tool.policy();
+    let timeout = info.options.timeout.or(policy.timeout);
     if info.options.hint.is_none()
         && shared.events.wanted()
         && let Some(text) = description.and_then(|description| description.hint)
@@ -172,7 +173,7 @@ async fn attempt(
     let _active;
     // What only the beginning needs is gone when the work is waited for.
     let work = {
-        let permit = run.limits.admit_call(policy.timeout).map_err(|limit| run.refuse(limit))?;
+        let permit = run.limits.admit_call(timeout).map_err(|limit| run.refuse(limit))?;
         let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
         info.deadline = deadline.into_iter().chain(info.deadline).min();
         info.tool.clone_from(&entry.tool.spec().name);
@@ -192,8 +193,8 @@ async fn attempt(
         };
         let host: Arc<RunFrame> = run.clone();
         context = ToolContext::new(host, info);
-        _active = shared.active.enter(&context, clock);
-        guard::run(run, tools, envelope, &context, permit, policy.timeout)
+        _active = shared.active.enter(&context, clock, person);
+        guard::run(run, tools, envelope, &context, permit, timeout)
     };
     let outcome = work.await;
     run.scope.store.check()?;

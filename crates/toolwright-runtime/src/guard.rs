@@ -37,6 +37,9 @@ const MAX_LEVELS: u32 = 4;
 /// in a debug build, and a worker of Tokio has 2 MiB.
 const LEVELS_PER_TASK: u32 = 4;
 
+/// How soon the end of a call is looked at again at the earliest, while it moves.
+const SHORTEST_LOOK: Duration = Duration::from_millis(10);
+
 type WorkResult = Result<ToolOutput, ToolError>;
 
 /// Runs a call under its permit. It begins at once; what is left to wait for is small, as every call has a
@@ -100,8 +103,13 @@ fn in_task(
                 () = at(end) => {}
             }
             // Time spent waiting, say for a rate limit, is not working time: the end may have moved.
-            match run.limits.deadline(permit.own_end) {
-                Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
+            // The call's own end moves by the time in which it waited for a person.
+            let waited = run.shared.active.waited_for_person(context.span());
+            let own_end = permit.own_end.and_then(|end| end.checked_add(waited));
+            match run.limits.deadline(own_end) {
+                Ok(Some((later, limit))) if later > Instant::now() => {
+                    deadline = Some((later.max(Instant::now() + SHORTEST_LOOK), limit));
+                }
                 _ => break deadline.and_then(|(_, limit)| limit),
             }
         };

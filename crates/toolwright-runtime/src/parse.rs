@@ -5,7 +5,7 @@
 //! is never completed by guessing, because half a command is not the command that was meant.
 
 use serde_json::{Map, Value};
-use toolwright_core::schema::{MAX_DEPTH, depth, lossy_integer};
+use toolwright_core::schema::{MAX_DEPTH, depth, lossy_integer, repeated_key};
 use toolwright_core::{ToolCall, ToolError, ToolSpec, text};
 use toolwright_yaml::YamlDocument;
 
@@ -61,6 +61,11 @@ fn from_object_text(text: &str, given: &str) -> Result<Value, ToolError> {
         return Err(ToolError::invalid(format!("the number {number} has more digits than are kept")).hint(
             "integers have at most 64 bits here; send a larger one as text where the tool takes text",
         ));
+    }
+    if let Some(key) = repeated_key(text) {
+        let key = text::clip(&key, 100);
+        return Err(ToolError::invalid(format!("the key `{key}` is in the arguments twice"))
+            .hint("send each argument once"));
     }
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
     let problem = match stream.next() {
@@ -190,7 +195,6 @@ mod tests {
         check("```\n{\"p\": 1}\n```", Ok(json!({"p": 1})));
         check(r#"{}"""#, Ok(json!({})));
         check("{\"p\":1}\"\n", Ok(json!({"p": 1})));
-        check(r#"{"p":1,"p":2}"#, Ok(json!({"p": 2})));
     }
 
     #[test]
@@ -253,5 +257,15 @@ mod tests {
         assert_eq!(arguments(Value::Null, None).unwrap(), json!({}));
         assert!(arguments(json!([1]), None).is_err());
         assert_eq!(arguments(json!("hello"), None).unwrap(), json!({}));
+    }
+
+    /// F23, JS-01: a rule, a person and a tool must not see different values.
+    #[test]
+    fn a_key_that_is_there_twice_is_refused() {
+        for text in [r#"{"a":1,"a":2}"#, r#"{"o":{"a":1,"a":1}}"#, "```json\n{\"a\":1,\"a\":2}\n```"] {
+            let error = arguments(Value::String(text.to_owned()), None).unwrap_err();
+            assert_eq!(error.kind(), toolwright_core::ErrorKind::Parsing, "{text}");
+        }
+        assert!(arguments(Value::String(r#"{"a":{"a":1}}"#.to_owned()), None).is_ok());
     }
 }

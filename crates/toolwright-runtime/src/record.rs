@@ -12,22 +12,28 @@ pub(crate) struct CallRecord<'a> {
     pub(crate) span: u64,
     /// Measures the call; `None` when no sink is attached.
     clock: Option<Clock>,
+    /// Books the time in which the call waits for a person.
+    person: Clock,
     open: bool,
 }
 
 /// What is known of a call before its tool runs.
 pub(crate) struct CallFrame<'a> {
     pub(crate) info: CallInfo,
-    /// The [clock](CallRecord::clock) of its record.
+    /// The clock of the call; `None` when no sink is attached. Time in which somebody decides about the call,
+    /// or about calls inside it, is idle.
     pub(crate) clock: Option<&'a Clock>,
+    /// What books the time in which the call waits for a person.
+    pub(crate) person: &'a Clock,
 }
 
 impl<'a> CallRecord<'a> {
     /// Opens the record of a call, made by the call `parent` if by one.
     pub(crate) fn open(run: &'a RunFrame, call: &ToolCall, parent: Option<u64>) -> Result<Self, ToolError> {
         let span = run.shared.events.new_span();
+        let person = Clock::start(parent.and_then(|parent| run.shared.active.person_clock(parent)));
         if !run.shared.events.wanted() {
-            return Ok(CallRecord { run, span, clock: None, open: true });
+            return Ok(CallRecord { run, span, clock: None, person, open: true });
         }
         run.shared.events.emit(EventKind::CallStarted {
             span,
@@ -37,13 +43,12 @@ impl<'a> CallRecord<'a> {
             arguments: call.arguments.clone(),
         })?;
         let around = parent.and_then(|parent| run.shared.active.clock(parent));
-        Ok(CallRecord { run, span, clock: Some(Clock::start(around)), open: true })
+        Ok(CallRecord { run, span, clock: Some(Clock::start(around)), person, open: true })
     }
 
-    /// The clock of the call; `None` when no sink is attached. Time in which somebody decides about the call,
-    /// or about calls inside it, is idle.
-    pub(crate) fn clock(&self) -> Option<&Clock> {
-        self.clock.as_ref()
+    /// What is known of the call before its tool runs.
+    pub(crate) fn frame(&self, info: CallInfo) -> CallFrame<'_> {
+        CallFrame { info, clock: self.clock.as_ref(), person: &self.person }
     }
 
     /// False when no sink is attached.

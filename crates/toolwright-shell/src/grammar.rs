@@ -34,6 +34,10 @@ pub struct ShellPart {
     pub wrappers: Vec<String>,
     /// Why its text does not show what it would run, if it does not.
     pub opaque: Option<String>,
+    /// Whether it runs the commands in a file, which are not seen here (`sh build.sh`, `. env`).
+    pub runs_file: bool,
+    /// The words of a command.
+    pub(crate) words: Vec<ShellWord>,
 }
 
 /// What a part is.
@@ -136,12 +140,12 @@ impl PartsReader {
             "declaration_command" | "unset_command" => {
                 let words: Vec<ShellWord> =
                     all_children(node).map(|child| words::read(child, source)).collect();
-                self.add(ShellPartKind::Command, shown(&words), programs::opaque(&words))?;
+                self.add_command(&words)?;
             }
             // What is declared is in the text of the declaration.
             "variable_assignment"
                 if node.parent().is_some_and(|around| around.kind() == "declaration_command") => {}
-            "variable_assignment" => self.add(ShellPartKind::Assignment, assignment(node, source), None)?,
+            "variable_assignment" => self.add_assignment(assignment(node, source))?,
             "file_redirect" => self.redirection(node, source)?,
             // The grammar joins neighbouring backquotes, and does not undo the backslashes between them.
             "command_substitution" if misreads_backquotes(text(node, source)) => {
@@ -189,21 +193,22 @@ impl PartsReader {
         }
         let around = shown(words);
         match wrappers::inside(words) {
-            StartedBy::Nothing => self.add(ShellPartKind::Command, around, programs::opaque(words)),
-            StartedBy::Opaque(why) => self.add(ShellPartKind::Command, around, Some(why.to_owned())),
+            StartedBy::Nothing => self.add_command(words),
+            StartedBy::File => self.add(ShellPart { runs_file: true, ..ShellPart::command(words) }),
+            StartedBy::Opaque(why) => {
+                self.add(ShellPart { opaque: Some(why.to_owned()), ..ShellPart::command(words) })
+            }
             StartedBy::Command { assignments, words: inner, guarded } => {
                 if guarded {
-                    self.add(ShellPartKind::Command, around.clone(), None)?;
+                    self.add(ShellPart::command(words))?;
                 }
                 self.within(around, |found| {
-                    assignments
-                        .iter()
-                        .try_for_each(|set| found.add(ShellPartKind::Assignment, set.clone(), None))?;
+                    assignments.into_iter().try_for_each(|set| found.add_assignment(set))?;
                     if inner.is_empty() { Ok(()) } else { found.words(inner) }
                 })
             }
             StartedBy::Commands(commands) => {
-                self.add(ShellPartKind::Command, around.clone(), programs::opaque(words))?;
+                self.add_command(words)?;
                 self.within(around, |found| commands.iter().try_for_each(|inner| found.words(inner)))
             }
             StartedBy::Script(script) => {
@@ -251,15 +256,36 @@ impl PartsReader {
         if targets.iter().all(harmless) {
             return Ok(());
         }
-        self.add(ShellPartKind::Redirection, format!("{operator} {}", shown(&targets)), None)
+        let text = format!("{operator} {}", shown(&targets));
+        let words = [vec![ShellWord::Literal(operator.to_owned())], targets].concat();
+        self.add(ShellPart { words, ..ShellPart::new(ShellPartKind::Redirection, text) })
     }
 
-    fn add(&mut self, kind: ShellPartKind, text: String, opaque: Option<String>) -> Result<(), Unreadable> {
+    fn add_command(&mut self, words: &[ShellWord]) -> Result<(), Unreadable> {
+        self.add(ShellPart { opaque: programs::opaque(words), ..ShellPart::command(words) })
+    }
+
+    fn add_assignment(&mut self, text: String) -> Result<(), Unreadable> {
+        let opaque = programs::steers(&text).then(|| "it decides which programs run".to_owned());
+        self.add(ShellPart { opaque, ..ShellPart::new(ShellPartKind::Assignment, text) })
+    }
+
+    fn add(&mut self, part: ShellPart) -> Result<(), Unreadable> {
         if self.parts.len() >= MOST_PARTS {
             return Err(Unreadable::new(format!("it has more than {MOST_PARTS} parts")));
         }
-        self.parts.push(ShellPart { kind, text, wrappers: self.wrappers.clone(), opaque });
+        self.parts.push(ShellPart { wrappers: self.wrappers.clone(), ..part });
         Ok(())
+    }
+}
+
+impl ShellPart {
+    fn new(kind: ShellPartKind, text: String) -> Self {
+        ShellPart { kind, text, wrappers: Vec::new(), opaque: None, runs_file: false, words: Vec::new() }
+    }
+
+    fn command(words: &[ShellWord]) -> Self {
+        ShellPart { words: words.to_vec(), ..Self::new(ShellPartKind::Command, shown(words)) }
     }
 }
 

@@ -96,6 +96,54 @@ const COMPUTING: &[&str] = &[
     "wait",
 ];
 
+/// Builtins that set variables.
+const DECLARING: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
+
+/// Variables that decide which programs run, or what they do before what they are asked to.
+const STEERING: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "CDPATH",
+    "EDITOR",
+    "ENV",
+    "GIT_ASKPASS",
+    "GIT_CONFIG",
+    "GIT_EDITOR",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "IFS",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LESSOPEN",
+    "NODE_OPTIONS",
+    "PAGER",
+    "PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+    "SHELL",
+    "SHELLOPTS",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
+
+/// Whether an assignment (`NAME=value`) sets a variable that decides which programs run.
+pub(crate) fn steers(assignment: &str) -> bool {
+    let name = assignment.split('=').next().unwrap_or(assignment).trim_end_matches('+');
+    STEERING.contains(&name)
+        || ["GIT_CONFIG_", "GIT_SSH_", "BASH_FUNC_"].iter().any(|known| name.starts_with(known))
+}
+
 /// Why the words of a command do not show what it runs; `None` when they do.
 pub(crate) fn opaque(words: &[ShellWord]) -> Option<String> {
     let (first, rest) = words.split_first()?;
@@ -104,6 +152,9 @@ pub(crate) fn opaque(words: &[ShellWord]) -> Option<String> {
     let literals = || rest.iter().filter_map(ShellWord::literal);
     if COMPUTING.contains(&name) && literals().any(holds_substitution) {
         return Some(format!("`{name}` can run a command inside a quoted argument"));
+    }
+    if DECLARING.contains(&name) && rest.iter().any(|word| steers(&word.shown())) {
+        return Some("it decides which programs run".to_owned());
     }
     match name {
         "awk" | "gawk" | "mawk" | "nawk" => {

@@ -19,6 +19,8 @@ pub(crate) enum StartedBy<'w> {
     Commands(Vec<&'w [ShellWord]>),
     /// It gives this text to a shell.
     Script(&'w str),
+    /// It runs the commands in a file that its words name.
+    File,
     /// Its words do not show what it starts.
     Opaque(&'static str),
 }
@@ -65,7 +67,7 @@ const WRAPPERS: &[CommandWrapper] = &[
 ];
 
 /// Shells whose `-c` takes a script.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"];
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash"];
 
 pub(crate) fn inside(words: &[ShellWord]) -> StartedBy<'_> {
     let Some((first, rest)) = words.split_first() else { return StartedBy::Nothing };
@@ -83,14 +85,39 @@ pub(crate) fn inside(words: &[ShellWord]) -> StartedBy<'_> {
             _ => StartedBy::Nothing,
         },
         "find" => find(rest),
+        "." | "source" => match rest.first().map(ShellWord::literal) {
+            Some(None | Some("/dev/stdin" | "/dev/fd/0")) => {
+                StartedBy::Opaque("it reads the commands to run from somewhere else")
+            }
+            _ => StartedBy::File,
+        },
+        // A program of many names: the first argument says which.
+        "busybox" | "toybox" if rest.first().is_some_and(|word| word.literal().is_some_and(is_name)) => {
+            StartedBy::Command { assignments: Vec::new(), words: rest, guarded: false }
+        }
+        "alias" if rest.iter().any(|word| word.literal().is_none_or(|word| word.contains('='))) => {
+            StartedBy::Opaque("it gives a command another name")
+        }
+        "hash" if !rest.is_empty() => StartedBy::Opaque("it decides which program a name stands for"),
+        "enable" => StartedBy::Opaque("it decides which program a name stands for"),
         "watch" | "parallel" | "entr" | "script" | "flock" | "chroot" | "unshare" | "nsenter"
         | "systemd-run" | "strace" | "ltrace" | "gdb" | "su" | "runuser" | "pkexec" | "setpriv" | "bwrap"
-        | "firejail" | "at" | "batch" | "crontab" | "expect" | "socat" | "ncat" | "nc" => {
+        | "firejail" | "at" | "batch" | "crontab" | "expect" | "socat" | "ncat" | "nc" | "taskset"
+        | "chrt" | "prlimit" | "setarch" | "linux32" | "linux64" | "i386" | "x86_64" | "unbuffer"
+        | "fakeroot" | "chronic" | "eatmydata" | "xvfb-run" | "dbus-run-session" | "ssh-agent"
+        | "start-stop-daemon" | "run-parts" | "torsocks" | "proot" | "numactl" | "cgexec" | "capsh"
+        | "newgrp" | "sg" => StartedBy::Opaque("it starts other commands in ways that are not read here"),
+        _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
             StartedBy::Opaque("it starts other commands in ways that are not read here")
         }
         _ if SHELLS.contains(&name) => shell(rest),
         _ => StartedBy::Nothing,
     }
+}
+
+/// Whether a word is the name of a program, not an option.
+fn is_name(word: &str) -> bool {
+    !word.starts_with('-')
 }
 
 const COMPUTED: StartedBy<'_> = StartedBy::Opaque("the text it gives to a shell is computed");
@@ -234,7 +261,7 @@ fn shell(mut rest: &[ShellWord]) -> StartedBy<'_> {
         None | Some(Some("-" | "/dev/stdin" | "/dev/fd/0")) => STDIN,
         // A substitution (`<(...)`) or a variable names a script that is not seen here.
         Some(None) => COMPUTED,
-        Some(Some(_)) => StartedBy::Nothing,
+        Some(Some(_)) => StartedBy::File,
     }
 }
 

@@ -19,7 +19,7 @@ use toolwright_core::{
 };
 use toolwright_util::lock;
 
-use crate::options::{Call, Options, within_time};
+use crate::options::{Call, Options, within_documented};
 use crate::terminal;
 
 /// How long the terminal must be quiet before an answer is taken for whole.
@@ -32,6 +32,8 @@ const MOST_KEPT: usize = 10 << 20;
 const READY: &str = "\u{1e}ready\u{1e}";
 /// How long a shell may take to begin.
 const BEGINNING: Duration = Duration::from_secs(20);
+/// How long a call may take beside its wait for output: a sandbox may have to be opened first.
+const STARTING: Duration = Duration::from_secs(180);
 const CTRL_C: &[u8] = b"\x03";
 const SIGINT: i32 = 2;
 /// How long typing may stand still when the shell does not read.
@@ -80,7 +82,7 @@ pub fn bash_session(options: &Options) -> ToolDef {
     category = "shell",
     sandboxed,
     parallel = false,
-    finish = within_time
+    finish = finish_session
 )]
 async fn session(
     context: &ToolContext,
@@ -132,6 +134,12 @@ async fn session(
         crate::shell::ending(code)
     );
     Ok(ToolOutput::text(told).with_metadata("exit_code", code))
+}
+
+fn finish_session(tool: ToolDef, options: &Options) -> ToolDef {
+    let tool = within_documented(tool, options, options.wait().saturating_add(STARTING));
+    // What is typed is judged as commands; what a running program reads then looks like none that is known.
+    tool.edit(|_, policy| policy.shell.push("input".into()))
 }
 
 /// What the run keeps of a session: the shell, which is not written down. One call at a time uses it.

@@ -259,4 +259,58 @@ mod tests {
             assert!(!(reads && writes), "{name}");
         }
     }
+
+    /// F12: commands and pages are bounded; questions to a person are not.
+    #[test]
+    fn every_tool_takes_no_longer_than_it_documents() {
+        let seconds = |name: &str, options: &Options| {
+            let (_, make) = STANDARD.iter().chain(MORE.iter()).find(|(known, _)| *known == name).unwrap();
+            make(options).policy().timeout.map(|time| time.as_secs())
+        };
+        let usual = Options::new();
+        for (name, time) in [
+            ("bash", Some(600)),
+            ("python", Some(600)),
+            ("text_editor", Some(180)),
+            ("read_file", Some(600)),
+            ("bash_session", Some(210)),
+            ("fetch_content", Some(60)),
+            ("fetch_page_text", Some(60)),
+            ("fetch_url_content", Some(60)),
+            ("check_website_status", Some(60)),
+            ("ask_user", None),
+            ("user_input", None),
+        ] {
+            assert_eq!(seconds(name, &usual), time, "{name}");
+        }
+        let config =
+            |timeout: serde_json::Value| Options::from_config(&serde_json::json!({"timeout": timeout}));
+        assert_eq!(seconds("bash", &config("none".into()).unwrap()), None);
+        assert_eq!(seconds("text_editor", &config(900.into()).unwrap()), Some(900));
+        for wrong in
+            [serde_json::json!("never"), serde_json::json!(0), serde_json::json!(-1), serde_json::json!(true)]
+        {
+            assert!(config(wrong.clone()).is_err(), "{wrong}");
+        }
+        let mut wait = Options::new().wait_for_output(std::time::Duration::from_secs(5));
+        assert_eq!(seconds("bash_session", &wait), Some(185));
+        wait = wait.without_timeout();
+        assert_eq!(seconds("bash_session", &wait), None);
+    }
+
+    #[test]
+    fn tools_of_a_shell_say_which_parameter_it_runs() {
+        for name in [
+            "bash",
+            "bash_session",
+            "inspect_ai.tool.bash",
+            "inspect_ai.tool.bash_session",
+            "llm_workers.tools.unsafe.bash",
+            "shell_execute",
+            "shell_execute_streaming",
+        ] {
+            let tool = resolve(name).unwrap();
+            assert_eq!(tool.policy().shell.len(), 1, "{name}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolContext, ToolDef, ToolError,
+    CallTimeout, CallView, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolContext, ToolDef, ToolError,
 };
 use toolwright_net::{Proxies, Reach};
 
@@ -37,7 +37,7 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 pub struct Options {
     sandbox: Option<Arc<str>>,
     user: Option<String>,
-    timeout: Option<Duration>,
+    timeout: CallTimeout,
     pub(crate) instance: Option<Arc<str>>,
     wait: Option<Duration>,
     reach: Option<Reach>,
@@ -45,7 +45,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The default: the run's first sandbox, its own user, no time limit beside the run's.
+    /// The default: the run's first sandbox, its own user, the time limit of the tool.
     pub fn new() -> Self {
         Options::default()
     }
@@ -62,9 +62,16 @@ impl Options {
         self
     }
 
-    /// The longest a call may take. What a command wrote until then still reaches the model.
+    /// The longest a call may take; 10 minutes when nothing is said, or as the tool documents. What a command
+    /// wrote until then still reaches the model.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = CallTimeout::After(timeout);
+        self
+    }
+
+    /// Lets a call take as long as it needs.
+    pub fn without_timeout(mut self) -> Self {
+        self.timeout = CallTimeout::Never;
         self
     }
 
@@ -112,7 +119,7 @@ impl Options {
         struct Config {
             sandbox: Option<Arc<str>>,
             user: Option<String>,
-            timeout: Option<f64>,
+            timeout: Option<Value>,
             #[serde(default, deserialize_with = "given")]
             instance: Option<Option<Arc<str>>>,
             wait_for_output: Option<f64>,
@@ -146,7 +153,19 @@ impl Options {
         Ok(Options {
             sandbox: config.sandbox,
             user: config.user,
-            timeout: time("timeout", config.timeout)?,
+            timeout: match config.timeout {
+                None => CallTimeout::OfTool,
+                Some(Value::String(word)) if word == "none" => CallTimeout::Never,
+                Some(seconds) => {
+                    let time = seconds.as_f64().and_then(|time| Duration::try_from_secs_f64(time).ok());
+                    let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
+                        ToolError::invalid(format!(
+                            "`config`: `timeout` must be a number of seconds above zero or `none`, got {seconds}"
+                        ))
+                    })?;
+                    CallTimeout::After(time)
+                }
+            },
             instance: config.instance.map(Option::unwrap_or_default),
             wait: time("wait_for_output", config.wait_for_output)?,
             ..Options::new()
@@ -219,7 +238,7 @@ impl<'a> Call<'a> {
 
     /// So much time, or less when the tool or the call has less.
     pub(crate) fn time(&self, most: Duration) -> Duration {
-        [self.options.timeout, self.left()].into_iter().flatten().fold(most, Duration::min)
+        [self.options.timeout.or(None), self.left()].into_iter().flatten().fold(most, Duration::min)
     }
 
     /// The time of the call. A command ends with it, so that what it has printed until then can be told.
@@ -274,9 +293,20 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A tool that is set up as the options say.
+/// How long a call of a standard tool may take.
+const COMMAND_TIME: Duration = Duration::from_secs(600);
+
+/// How long fetching a page may take.
+pub(crate) const FETCH_TIME: Duration = Duration::from_secs(60);
+
+/// Bounds the calls of a tool that works in a sandbox, unless its options set another bound.
 pub(crate) fn within_time(tool: ToolDef, options: &Options) -> ToolDef {
-    tool.edit(|_, policy| policy.timeout = options.timeout)
+    within_documented(tool, options, COMMAND_TIME)
+}
+
+/// Bounds the calls of a tool by the time it documents, unless its options set another bound.
+pub(crate) fn within_documented(tool: ToolDef, options: &Options, time: Duration) -> ToolDef {
+    tool.edit(|_, policy| policy.timeout = options.timeout.or(Some(time)))
 }
 
 /// The schema of a result that is an object: what is always there, and what may be.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, ToolContext, ToolError, ToolOutput, tool,
+    CallView, ErrorKind, ExecRequest, ExecResult, ToolContext, ToolDef, ToolError, ToolOutput, tool,
 };
 
 use crate::options::{Call, Options, code_view, within_time};
 
 /// Run a bash command and see what it prints. Nothing but files is kept from one call to the next.
-#[tool(category = "shell", sandboxed, viewer = command_view, finish = within_time)]
+#[tool(category = "shell", sandboxed, viewer = command_view, finish = run_by_shell)]
 pub async fn bash(
     context: &ToolContext,
     #[tool(setup)] options: &Options,
@@ -54,6 +54,11 @@ pub(crate) fn program_view(arguments: &Value) -> CallView {
 
 fn script_view(arguments: &Value) -> CallView {
     code_view("python", "script", arguments)
+}
+
+/// A tool whose `command` a shell runs, so that rules judge every command in it.
+pub(crate) fn run_by_shell(tool: ToolDef, options: &Options) -> ToolDef {
+    within_time(tool, options).edit(|_, policy| policy.shell.push("command".into()))
 }
 
 /// The result of a command for a model: errors first, then output, then how it ended when it did not end

@@ -1,12 +1,13 @@
 //! `text_editor`: view, create, change and undo, with the history kept by the run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, Stored, ToolContext, ToolError, WorkspacePath, tool};
+use toolwright_core::{ErrorKind, Stored, ToolContext, ToolDef, ToolError, WorkspacePath, tool};
 
-use crate::options::{Call, Options, within_time};
+use crate::options::{Call, Options, within_documented};
 use crate::paths::{self, FileKind};
 use crate::text::{self, Edited};
 use crate::walk::{Hidden, walk};
@@ -15,6 +16,12 @@ use crate::walk::{Hidden, walk};
 const KEPT_EDITS: usize = 10;
 /// How much text the history of a run may hold.
 const KEPT_BYTES: usize = 64 << 20;
+/// How long an edit may take, as Inspect has it.
+const EDIT_TIME: Duration = Duration::from_secs(180);
+
+fn within_edit_time(tool: ToolDef, options: &Options) -> ToolDef {
+    within_documented(tool, options, EDIT_TIME)
+}
 
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[schemars(inline)]
@@ -37,7 +44,7 @@ enum EditorCommand {
     sandboxed,
     read_only = false,
     parallel = false,
-    finish = within_time
+    finish = within_edit_time
 )]
 pub async fn text_editor(
     context: &ToolContext,

@@ -4,7 +4,7 @@
 use tokio::sync::{mpsc, oneshot};
 use toolwright::{ApprovalRequest, BoxFuture, Decision, Form, FormReply, Notice, Person, call_text};
 
-use super::approval::{KEYS, Question};
+use super::approval::{KEYS, Question, approving_rule};
 use super::form::FormEditor;
 use super::ui::News;
 use crate::prompt::printable;
@@ -21,7 +21,7 @@ impl ChatPerson {
         let question = Question {
             shown: printable(&shown),
             reason: request.reason.as_deref().map(printable),
-            what: format!("{} {}", request.call.name, request.call.arguments),
+            rule: approving_rule(request.call),
             arguments: request.call.arguments.clone(),
             validator: request.validator.clone(),
             keys: KEYS.iter().filter(|key| request.offers(key.3)).map(|key| key.0).collect(),

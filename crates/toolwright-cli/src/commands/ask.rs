@@ -110,7 +110,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
         if let (Some(serde_json::Value::Object(end)), Some(stop)) = (answer.get_mut("end"), stop) {
             end.insert("stop".to_owned(), serde_json::to_value(stop)?);
         }
-        writeln!(out, "{answer}")?;
+        console.line(answer)?;
     } else if !screen.streams() {
         writeln!(out, "{}", completion(&messages))?;
     }

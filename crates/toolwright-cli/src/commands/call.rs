@@ -16,6 +16,7 @@ use crate::args::CallArgs;
 use crate::commands::until_stopped;
 use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
+use crate::prompt::printable;
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::write_file::{self, FileAccess};
@@ -135,8 +136,12 @@ fn with_timeout(tools: Toolset, what: &CallArgs) -> anyhow::Result<Toolset> {
     Ok(changed.into_iter().try_fold(Toolset::new(), Toolset::with)?)
 }
 
-/// An error when reading the JSON text would change a number in it.
-fn all_digits(json: &str) -> anyhow::Result<()> {
+/// An error when reading the JSON text would change a number in it, or drop a value.
+fn all_kept(json: &str) -> anyhow::Result<()> {
+    if let Some(key) = toolwright::schema::repeated_key(json) {
+        let key = printable(&toolwright::text::clip(&key, 100));
+        return Err(Usage::new(format!("the key `{key}` is in the arguments twice")).into());
+    }
     let Some(number) = toolwright::schema::lossy_integer(json) else { return Ok(()) };
     let number = toolwright::text::clip(number, 100);
     let error = Usage::new(format!("the number {number} has more digits than are kept"));
@@ -159,7 +164,7 @@ pub fn arguments(console: &Console, args: Option<&str>, pairs: &[String]) -> any
                     .read_to_string(&mut text)
                     .context("cannot read the arguments from stdin")?;
             }
-            all_digits(&text)?;
+            all_kept(&text)?;
             match serde_json::from_str(&text) {
                 Ok(Value::Object(map)) => map,
                 Ok(_) => return Err(Usage::new("--args is JSON, but not an object").into()),
@@ -170,7 +175,7 @@ pub fn arguments(console: &Console, args: Option<&str>, pairs: &[String]) -> any
     for pair in pairs {
         let (name, value) = match (pair.split_once(":="), pair.split_once('=')) {
             (Some((name, text)), _) if !name.contains('=') => {
-                all_digits(text)?;
+                all_kept(text)?;
                 let value = serde_json::from_str(text);
                 (
                     name,

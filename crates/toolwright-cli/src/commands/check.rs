@@ -53,7 +53,7 @@ struct PolicyFindings {
     /// How many there are, when they can be read.
     count: Option<usize>,
     problems: Vec<String>,
-    /// Tools and parameters that are not there. The policy may be meant for others too.
+    /// Tools that are not there. The policy may be meant for others too.
     warnings: Vec<String>,
 }
 
@@ -67,9 +67,9 @@ impl PolicyFindings {
         };
         Ok(match Policy::from_yaml(&text) {
             Ok(policy) => {
-                let warnings = [policy.unknown_tools(tools), policy.unknown_parameters(tools)].concat();
-                let (count, warnings) = (Some(policy.rules().len()), told(warnings));
-                PolicyFindings { count, warnings, ..PolicyFindings::default() }
+                let problems = told(policy.unknown_parameters(tools));
+                let warnings = told(policy.unknown_tools(tools));
+                PolicyFindings { count: Some(policy.rules().len()), problems, warnings }
             }
             Err(error) => {
                 PolicyFindings { problems: told(error.problems().to_vec()), ..PolicyFindings::default() }

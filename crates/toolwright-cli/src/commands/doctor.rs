@@ -24,7 +24,7 @@ pub async fn run(console: &Console) -> anyhow::Result<()> {
     findings.push(answers());
     let mut out = console.stdout();
     if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&findings)?)?;
+        console.line(serde_json::to_string_pretty(&findings)?)?;
         return Ok(());
     }
     writeln!(

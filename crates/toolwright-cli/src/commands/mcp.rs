@@ -35,7 +35,7 @@ async fn list(console: &Console, what: McpList) -> anyhow::Result<()> {
     let tools = started(&server, &what.target).await?;
     let mut out = console.stdout();
     if json {
-        writeln!(out, "{}", serde_json::to_string(&tools.specs())?)?;
+        console.line(serde_json::to_string(&tools.specs())?)?;
     } else {
         for spec in tools.specs() {
             let summary = spec.description.lines().next().unwrap_or_default();

@@ -75,7 +75,7 @@ pub fn run(what: &ReadArgs, console: &Console) -> anyhow::Result<()> {
         if let Some(object) = value.as_object_mut() {
             object.insert("reader".to_owned(), serde_json::to_value(&containment)?);
         }
-        writeln!(console.stdout(), "{}", serde_json::to_string_pretty(&value)?)?;
+        console.line(serde_json::to_string_pretty(&value)?)?;
     } else {
         print(what, &document, console)?;
         for warning in &document.info.warnings {

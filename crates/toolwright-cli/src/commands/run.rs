@@ -87,13 +87,12 @@ async fn one_after_another(
         }
         match cli.run_input(&*run.dispatch(), input.clone()).await {
             Ok(CliResult { text, value, .. }) => {
-                let mut out = console.stdout();
                 if json {
-                    writeln!(out, "{}", serde_json::json!({"input": input, "output": value}))?;
+                    console.line(serde_json::json!({"input": input, "output": value}))?;
                 } else {
-                    writeln!(out, "{text}\n\n")?;
+                    writeln!(console.stdout(), "{text}\n\n")?;
                 }
-                out.flush()?;
+                console.stdout().flush()?;
                 if !json {
                     report::hint_to_write(console, &text);
                 }

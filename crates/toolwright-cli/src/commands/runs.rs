@@ -1,6 +1,6 @@
 //! `toolwright runs`: what happened in earlier runs.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use toolwright::{CallNote, EventKind, Message, ToolCall, call_text, text};
 
 use crate::args::{Runs, RunsWhat};
-use crate::console::Console;
+use crate::console::{Console, visible_json};
 use crate::lines;
 use crate::prompt::printable;
-use crate::report::counted;
+use crate::report::{Usage, counted};
 use crate::runs::index::{Index, ItemState, TimelineItem, TimelineKind};
 use crate::runs::source::{TranscriptSource, Whole};
 use crate::runs::{self, story};
@@ -34,6 +34,11 @@ pub fn run(what: &Runs, console: &Console) -> anyhow::Result<()> {
         Some(RunsWhat::Remove { runs: names }) => {
             let paths =
                 names.iter().map(|name| runs::find_recorded(name)).collect::<anyhow::Result<Vec<_>>>()?;
+            // A name may be a path: nothing but runs is removed, and nothing before all are known to be some.
+            if let Some(other) = paths.iter().find(|path| !runs::is_transcript(path)) {
+                let other = printable(&other.display().to_string());
+                return Err(Usage::new(format!("`{other}` is not the transcript of a run")).into());
+            }
             for path in &paths {
                 runs::remove(path).with_context(|| format!("cannot remove `{}`", path.display()))?;
                 if !json {
@@ -64,7 +69,7 @@ fn list(console: &Console, what: &Runs) -> anyhow::Result<()> {
         }
         shown += 1;
         if json {
-            writeln!(out, "{}", summary(&path, &source.index))?;
+            console.line(summary(&path, &source.index))?;
         } else {
             writeln!(out, "{}", line(&path, &source.index))?;
         }
@@ -132,9 +137,15 @@ fn show(console: &Console, path: &Path, full: bool) -> anyhow::Result<()> {
     let json = console.is_json();
     let mut out = console.stdout();
     if json {
-        let mut file =
-            std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        std::io::copy(&mut file, &mut out)?;
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let (mut file, mut line) = (BufReader::new(file), Vec::new());
+        while file.read_until(b'\n', &mut line)? > 0 {
+            match std::str::from_utf8(&line) {
+                Ok(text) => out.write_all(visible_json(text).as_bytes())?,
+                Err(_) => out.write_all(&line)?,
+            }
+            line.clear();
+        }
         return Ok(());
     }
     let columns = lines::columns(&out);

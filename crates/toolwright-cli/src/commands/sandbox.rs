@@ -1,7 +1,5 @@
 //! `toolwright sandbox explain`: what a policy gives.
 
-use std::io::Write as _;
-
 use serde_json::Value;
 use toolwright::file::SandboxKind;
 use toolwright::sandbox::{Explanation, explain};
@@ -33,7 +31,7 @@ pub async fn run(what: &SandboxCommand, console: &Console) -> anyhow::Result<()>
     let explanation = explanation(&asked).await?;
     let mut out = console.stdout();
     if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&explanation)?)?;
+        console.line(serde_json::to_string_pretty(&explanation)?)?;
     } else {
         print(&mut out, &explanation)?;
     }

@@ -17,7 +17,7 @@ use toolwright::{
 
 use crate::args::{StepArgs, StepFormat};
 use crate::commands::{ask, interruptible, until_stopped};
-use crate::console::Console;
+use crate::console::{Console, visible_json};
 use crate::files;
 use crate::models;
 use crate::report::{self, Usage};
@@ -114,9 +114,8 @@ async fn native(
     if let Some(path) = &what.state {
         save(path, &conversation.state()?)?;
     }
-    let mut out = console.stdout();
     for message in conversation.messages().iter().skip(before) {
-        writeln!(out, "{}", serde_json::to_string(message)?)?;
+        writeln!(console.stdout(), "{}", visible_json(&serde_json::to_string(message)?))?;
     }
     let end = step.map_err(ask::because)?.or_else(|| run.ended()).unwrap_or(RunEnd::Done);
     warn(console, conversation.last_stop());
@@ -179,7 +178,7 @@ async fn anthropic_tools(
         Next::Message(message) => message.to_json(),
         Next::Mistake(error) => serde_json::json!({"status": "ERROR", "error_message": error}),
     };
-    writeln!(console.stdout(), "{line}")?;
+    writeln!(console.stdout(), "{}", visible_json(&line.to_string()))?;
     Ok(())
 }
 

@@ -61,7 +61,7 @@ pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
         });
         let changes: Vec<Value> = changes.collect();
         let tools: Vec<&Value> = definitions.iter().map(|definition| &definition.json).collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&json!({"tools": tools, "changes": changes}))?)?;
+        console.line(serde_json::to_string_pretty(&json!({"tools": tools, "changes": changes}))?)?;
         return Ok(());
     }
     for (spec, definition) in tools.specs().iter().zip(&definitions) {
@@ -69,8 +69,20 @@ pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
             console.say(format_args!("warning: {}: {}", spec.name, prompt::printable(&change.to_string())));
         }
     }
-    let tools: Vec<&Value> = definitions.iter().map(|definition| &definition.json).collect();
-    writeln!(out, "{}", serde_json::to_string_pretty(&tools)?)?;
+    let shown = tools.iter().zip(&definitions).map(|(entry, definition)| {
+        let mut shown = definition.json.clone();
+        // What vendors are sent has no place for it.
+        if let Some(members) = shown.as_object_mut().filter(|_| what.format.is_none()) {
+            let timeout = entry.tool.policy().timeout;
+            members.insert(
+                "timeout".to_owned(),
+                timeout.map_or(json!("none"), |time| json!(time.as_secs_f64())),
+            );
+        }
+        shown
+    });
+    let shown: Vec<Value> = shown.collect();
+    console.line(serde_json::to_string_pretty(&shown)?)?;
     Ok(())
 }
 

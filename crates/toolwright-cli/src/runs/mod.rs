@@ -11,6 +11,7 @@ pub mod record;
 pub mod source;
 pub mod story;
 
+use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -124,6 +125,16 @@ pub fn find_recorded(name: &str) -> anyhow::Result<PathBuf> {
             .hint("`toolwright runs` lists them; `last` is the newest, and a path works too")
             .into()),
     }
+}
+
+/// Whether a file is the transcript of a run: its first line says that a run started.
+pub fn is_transcript(path: &Path) -> bool {
+    /// The first line of a run with thousands of tools is shorter.
+    const MOST: u64 = 16 << 20;
+    let mut line = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| std::io::BufReader::new(file.take(MOST)).read_until(b'\n', &mut line));
+    read.is_ok() && head::LineHead::read(&line).is_some_and(|head| head.event == "run_started")
 }
 
 /// Removes a run and its index.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -16,11 +17,16 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use toolwright::net::{Lobby, LobbyGuest};
 
 use super::api::{Api, ApiResponse};
 
 /// At most so many connections at a time; a browser uses six.
 const MAX_CONNECTIONS: usize = 64;
+/// At most so many of them whose requests have not shown the token.
+const MAX_STRANGERS: usize = 16;
+/// How long a connection may be one of those.
+const FIRST_REQUEST: Duration = Duration::from_secs(10);
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -55,32 +61,41 @@ type ViewerResponse = Response<BoxBody<Bytes, Infallible>>;
 /// Answers until the future is dropped.
 pub async fn serve(listener: TcpListener, viewer: Arc<Viewer>) -> std::io::Result<()> {
     let permits = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    let lobby = Lobby::new(MAX_STRANGERS);
     loop {
         let (stream, _) = match listener.accept().await {
             Ok(accepted) => accepted,
             // One failed accept does not stop the server; running out of descriptors may be temporary.
             Err(_) => {
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
         let Ok(permit) = permits.clone().acquire_owned().await else { return Ok(()) };
-        let viewer = viewer.clone();
+        let (viewer, guest) = (viewer.clone(), lobby.enter());
         tokio::spawn(async move {
-            let _permit = permit;
+            let (_permit, guest) = (permit, &guest);
             let service = service_fn(move |request| {
                 let viewer = viewer.clone();
-                async move { Ok::<_, Infallible>(answer(&viewer, request).await) }
+                async move { Ok::<_, Infallible>(answer(&viewer, guest, request).await) }
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(hyper_util::rt::TokioTimer::new());
             // A browser that disconnects is ordinary.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                () = guest.turned_out() => return,
+                () = tokio::time::sleep(FIRST_REQUEST) => {}
+            }
+            if !guest.is_waiting() {
+                let _ = connection.await;
+            }
         });
     }
 }
 
-async fn answer(viewer: &Arc<Viewer>, request: Request<Incoming>) -> ViewerResponse {
+async fn answer(viewer: &Arc<Viewer>, guest: &LobbyGuest, request: Request<Incoming>) -> ViewerResponse {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     if !host.is_some_and(|host| viewer.hosts.iter().any(|known| known == host)) {
         return plain(StatusCode::FORBIDDEN, "this server answers to 127.0.0.1 only");
@@ -93,6 +108,7 @@ async fn answer(viewer: &Arc<Viewer>, request: Request<Incoming>) -> ViewerRespo
     if !same(token, &viewer.token) {
         return plain(StatusCode::NOT_FOUND, "not found; open the address that `toolwright view` printed");
     }
+    guest.admit();
     match rest {
         "" => asset("text/html; charset=utf-8", include_str!("index.html")),
         "app.js" => asset("text/javascript; charset=utf-8", include_str!("app.js")),
@@ -139,7 +155,7 @@ fn live(viewer: Arc<Viewer>, run: String) -> ViewerResponse {
                 return;
             }
             known = Some(size);
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
         }
     });
     let body = BoxBody::new(News(receiver));

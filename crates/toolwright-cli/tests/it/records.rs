@@ -203,6 +203,29 @@ fn a_run_is_found_by_what_a_person_types() {
     assert_eq!(runs(folder.path()).len(), 1);
 }
 
+/// F15.
+#[test]
+fn nothing_but_a_transcript_is_removed() {
+    let folder = folder();
+    show_in(folder.path(), ASK, "");
+    let recorded = runs(folder.path())[0].clone();
+    let id = recorded.file_stem().unwrap().to_string_lossy().into_owned();
+    for (name, text) in
+        [("notes.txt", "buy milk\n"), ("data.jsonl", "{\"event\":\"other\"}\n"), ("empty.jsonl", "")]
+    {
+        let other = folder.path().join(name);
+        std::fs::write(&other, text).unwrap();
+        let path = other.to_string_lossy().into_owned();
+        let shown = show_in(folder.path(), &["runs", "remove", &id, &path], "");
+        assert!(shown.contains("--- exit 2"), "{shown}");
+        assert!(other.exists() && recorded.exists(), "{name}");
+    }
+    let copy = folder.path().join("copy.jsonl");
+    std::fs::copy(&recorded, &copy).unwrap();
+    assert!(show_in(folder.path(), &["runs", "remove", &copy.to_string_lossy()], "").contains("--- exit 0"));
+    assert!(!copy.exists());
+}
+
 #[test]
 fn the_oldest_runs_go_when_there_are_too_many() {
     let folder = folder();

@@ -169,7 +169,7 @@ fn rules_that_can_never_match_are_reported() {
         "- {tools: summ, when: {x: 1}, decision: reject}\n",
         "- {tools: bash, when: {comand: '*secret*'}, decision: reject}\n",
     );
-    // In the file a wrong parameter is an error; rules beside it may be meant for other files too.
+    // A wrong parameter is an error; a tool that is not there may be meant for other files.
     let place = folder("");
     let path = place.path().join("tools.yaml");
     let file = std::fs::read_to_string(&path).unwrap();
@@ -181,8 +181,8 @@ fn rules_that_can_never_match_are_reported() {
     let place = folder("");
     std::fs::write(place.path().join("mine.yaml"), rules).unwrap();
     let checked = json(place.path(), &["check", "tools.yaml", "--policy", "mine.yaml"]);
-    checked.has_problems(&[("warning", "`sum`"), ("warning", "`command`")]);
-    assert_eq!(checked.code, Some(0));
+    checked.has_problems(&[("error", "`command`"), ("warning", "`sum`")]);
+    assert_eq!(checked.code, Some(2));
     // One precise text: the file of the rules, the number of the rule, and what to write.
     let rules =
         "- {tools: bash, when: {cmd: '*secret*'}, decision: reject}\n- {tools: bassh, decision: ask}\n";

@@ -332,3 +332,23 @@ fn ten_thousand_calls_stay_light() {
     page.value("(() => { const box = document.getElementById('search'); box.value = 'file-7777'; box.dispatchEvent(new Event('input')); })()");
     page.wait("document.getElementById('found').textContent === '1 found'");
 }
+
+/// F14: requests without the token, finished or not, keep the owner out for no time.
+#[test]
+fn strangers_do_not_keep_the_owner_out() {
+    let home = recorded();
+    let served = Served::start(home.path());
+    let place = served.address.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    let strangers: Vec<_> = (0..200)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(&place).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: half").unwrap();
+            stream
+        })
+        .collect();
+    let start = std::time::Instant::now();
+    let answer = served.get("TOKEN/", None);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
+    drop(strangers);
+}

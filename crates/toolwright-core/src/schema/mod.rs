@@ -12,6 +12,7 @@ mod fit;
 mod numbers;
 mod patterns;
 mod references;
+mod repeated;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -27,6 +28,7 @@ use crate::path::PathParameters;
 use cost::{Cost, Telling};
 
 pub use numbers::lossy_integer;
+pub use repeated::repeated_key;
 
 /// How deep arguments may be nested.
 pub const MAX_DEPTH: usize = 100;

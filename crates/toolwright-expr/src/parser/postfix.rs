@@ -1,5 +1,6 @@
 //! What follows an operand: attributes, subscripts, calls.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Parser, describe};
@@ -96,9 +97,10 @@ impl Parser<'_> {
     fn call(&mut self, callee: Expr, start: Span) -> Result<Expr, Error> {
         self.advance()?;
         let mut args: Vec<Argument> = Vec::new();
+        let mut before = ArgumentsBefore::default();
         let mut height = callee.height;
         while !self.at(")") {
-            let arg = self.argument(&callee, &args)?;
+            let arg = self.argument(&callee, &mut before)?;
             let expr = match &arg {
                 Argument::Positional(e)
                 | Argument::Star(e)
@@ -120,12 +122,14 @@ impl Parser<'_> {
         self.node(ExprForm::Call(Box::new(CallExpr { callee, args })), self.span_from(start), height)
     }
 
-    pub(super) fn argument(&mut self, callee: &Expr, before: &[Argument]) -> Result<Argument, Error> {
+    fn argument(&mut self, callee: &Expr, before: &mut ArgumentsBefore) -> Result<Argument, Error> {
+        let is_first = !std::mem::replace(&mut before.any, true);
         if self.take("**")? {
+            before.double_star = true;
             return Ok(Argument::DoubleStar(self.expression()?));
         }
         if self.take("*")? {
-            if before.iter().any(|arg| matches!(arg, Argument::DoubleStar(_))) {
+            if before.double_star {
                 let message = "iterable argument unpacking follows keyword argument unpacking";
                 return Err(Error::syntax(message, self.span_from(callee.span)));
             }
@@ -134,35 +138,44 @@ impl Parser<'_> {
         let span = self.token.span;
         let takes_function =
             matches!(&callee.kind, ExprForm::Name(name) if &**name == "map" || &**name == "filter");
-        self.lambda_allowed = takes_function && before.is_empty() && self.at_word("lambda");
+        self.lambda_allowed = takes_function && is_first && self.at_word("lambda");
         let value = self.expression()?;
         if self.at("=")
             && let ExprForm::Name(name) = &value.kind
         {
             let name = name.clone();
             self.advance()?;
-            if before.iter().any(|arg| matches!(arg, Argument::Keyword(other, _) if **other == *name)) {
+            let name: Arc<str> = Arc::from(&*name);
+            if !before.keywords.insert(name.clone()) {
                 return Err(Error::syntax(format!("keyword argument repeated: {name}"), span));
             }
             self.lambda_allowed = &*name == "key" && self.at_word("lambda");
             let value = self.expression()?;
-            return Ok(Argument::Keyword(Arc::from(&*name), value));
+            return Ok(Argument::Keyword(name, value));
         }
-        if before.iter().any(|arg| matches!(arg, Argument::Keyword(..))) {
+        if !before.keywords.is_empty() {
             return Err(Error::syntax("positional argument follows keyword argument", span));
         }
-        if before.iter().any(|arg| matches!(arg, Argument::DoubleStar(_))) {
+        if before.double_star {
             return Err(Error::syntax("positional argument follows keyword argument unpacking", span));
         }
         if self.at_word("for") || self.at_word("async") {
             let generator = self.comprehension(value, None, span, ExprForm::Generator)?;
-            if !before.is_empty() || self.at(",") {
+            if !is_first || self.at(",") {
                 return Err(Error::syntax("generator expression must be parenthesized", generator.span));
             }
             return Ok(Argument::Positional(generator));
         }
         Ok(Argument::Positional(value))
     }
+}
+
+/// What came before an argument of a call, so that many arguments take linear time.
+#[derive(Default)]
+struct ArgumentsBefore {
+    any: bool,
+    double_star: bool,
+    keywords: HashSet<Arc<str>>,
 }
 
 /// Attributes of frames and code objects. Plain data has none, but programs that try deserve a clear no.

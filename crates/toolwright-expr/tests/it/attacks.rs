@@ -296,6 +296,30 @@ fn ex_05_deep_and_long_sources_are_refused() {
     assert!(attack(&format!("[{}]", vec!["1"; 30_000].join(","))).is_ok());
 }
 
+/// F11: what came before an argument is looked up, not searched, so that twice as many take twice as long.
+#[test]
+fn a_call_with_many_arguments_is_parsed_in_linear_time() {
+    let numbered = |form: fn(usize) -> String| (0..60_000).map(form).collect::<Vec<_>>().join(",");
+    for source in [
+        format!("max({})", vec!["1"; 200_000].join(",")),
+        format!("dict({})", numbered(|n| format!("k{n}={n}"))),
+        format!("max({})", numbered(|n| format!("*[{n}]"))),
+        format!("dict({})", numbered(|n| format!("**{{'{n}':{n}}}"))),
+    ] {
+        let start = processor_time();
+        let _ = Program::compile(&source);
+        let time = processor_time() - start;
+        let shown: String = source.chars().take(20).collect();
+        assert!(time < TIME, "{shown} took {time:?}");
+    }
+    let captured = numbered(|n| format!("n{n}"));
+    let source = format!("{}=0\ndef f():\n    return [{captured}]\nresult = f()", captured.replace(',', "="));
+    let start = processor_time();
+    let _ = Script::compile(&source);
+    let time = processor_time() - start;
+    assert!(time < TIME, "a function that captures 60,000 names took {time:?}");
+}
+
 #[test]
 fn ex_06_functions_that_call_each_other_end() {
     let error =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
-use toolwright_core::{ErrorKind, InvokeOptions, ToolError, ToolOutput, Toolset};
+use toolwright_core::{CallTimeout, ErrorKind, InvokeOptions, ToolError, ToolOutput, Toolset};
 use toolwright_expr::{Scope as _, Value};
 
 use crate::blocks;
@@ -64,12 +64,13 @@ impl Param {
     }
 }
 
-/// `call`, `params`, `catch`, `ui_hint`.
+/// `call`, `params`, `catch`, `timeout`, `ui_hint`.
 pub(crate) struct CallStep {
     pub(crate) callee: Callee,
     pub(crate) params: Vec<Param>,
     pub(crate) catch: Option<Catch>,
     pub(crate) hint: Option<Snippet>,
+    pub(crate) timeout: CallTimeout,
     pub(crate) place: FileSpan,
     /// The statement has no problem of its own, so that what it does not give is not given.
     pub(crate) whole: bool,
@@ -116,7 +117,8 @@ impl CallStep {
             Some(snippet) => hint::of_call(&snippet.evaluate(&view, &flow.limits)?),
             None => None,
         };
-        Ok((arguments, InvokeOptions { hint, caller_data: lend(&self.callee, flow, frame, locals) }))
+        let caller_data = lend(&self.callee, flow, frame, locals);
+        Ok((arguments, InvokeOptions { hint, timeout: self.timeout, caller_data }))
     }
 
     fn caught(&self, flow: &Flow<'_>, error: ToolError, located: &Arc<str>) -> FlowResult {

@@ -157,7 +157,7 @@ fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: EvalLimits) ->
             Err(error) => Err(raised(error::kept_out(error, name, &callee.name, None))),
         });
         let arguments = arguments.collect::<Result<Map<String, Json>, HostError>>()?;
-        let options = InvokeOptions { hint: None, caller_data: lent.clone() };
+        let options = InvokeOptions { caller_data: lent.clone(), ..InvokeOptions::default() };
         let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), options);
         let waiting = Waits::of(false);
         let outcome = tokio::runtime::Handle::current().block_on(call);

@@ -520,6 +520,46 @@ tools:
     let _ = host();
 }
 
+/// F12.
+#[tokio::test]
+async fn how_long_a_call_may_take_is_set_on_a_tool_and_on_a_call() {
+    let file = loaded(
+        "
+tools:
+  - {import_tool: read_file}
+  - {name: quick, do: {eval: 1}}
+  - {name: calls, do: {call: read_file, params: {path: notes.txt}}}
+  - {name: limited, timeout: 1.5, do: {call: read_file, params: {path: notes.txt}}}
+  - {name: endless, timeout: none, do: {call: read_file, params: {path: notes.txt}, timeout: 3}}
+  - {import_tool: read_file, name: read, timeout: 20}
+",
+    );
+    let seconds =
+        |name: &str| file.tools().get(name).unwrap().tool.policy().timeout.map(|time| time.as_secs_f64());
+    assert_eq!(seconds("quick"), None, "what does not wait is bounded by its fuel");
+    assert_eq!(seconds("calls"), Some(600.0));
+    assert_eq!(seconds("limited"), Some(1.5));
+    assert_eq!((seconds("endless"), seconds("read")), (None, Some(20.0)));
+    for wrong in ["0", "-1", "soon", "true"] {
+        assert!(
+            !problems(&format!("tools: [{{name: a, timeout: {wrong}, do: {{eval: 1}}}}]")).is_empty(),
+            "{wrong}"
+        );
+        let call =
+            format!("tools: [{{name: q, do: {{eval: 1}}}}, {{name: a, do: {{call: q, timeout: {wrong}}}}}]");
+        assert!(!problems(&call).is_empty(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn rules_follow_an_imported_tool_to_its_new_name() {
+    let file =
+        loaded("tools: [{import_tool: read_file, name: look}, {import_tool: read_file, description: Same}]");
+    let known = |name: &str| file.tools().get(name).unwrap().tool.policy().known_as.clone();
+    assert_eq!(known("look").iter().map(|name| &**name).collect::<Vec<_>>(), ["read_file"]);
+    assert!(known("read_file").is_empty());
+}
+
 #[tokio::test]
 async fn a_number_that_a_flow_computes_is_no_text_for_an_imported_tool() {
     let file = "

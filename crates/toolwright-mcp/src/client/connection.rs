@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::io::AsyncRead;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use toolwright_core::{CancelToken, text};
 
 use super::calls::PendingCalls;
@@ -67,6 +67,32 @@ struct Params<'p> {
     meta: &'p RequestMeta,
 }
 
+/// A listener for progress that also says that there was some.
+fn beating(progress: Option<OnProgress>) -> (Option<OnProgress>, Option<watch::Receiver<()>>) {
+    let Some(progress) = progress else { return (None, None) };
+    let (sender, beats) = watch::channel(());
+    let listener: OnProgress = Arc::new(move |done, total, message| {
+        sender.send_replace(());
+        progress(done, total, message);
+    });
+    (Some(listener), Some(beats))
+}
+
+/// Ends with the next progress; never, when there is none to come.
+async fn beat(beats: &mut Option<watch::Receiver<()>>) {
+    if let Some(beats) = beats
+        && beats.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Waits until the value is such. Its sender lives as long as the connection does.
+async fn until<T>(value: &mut watch::Receiver<T>, is_so: impl FnMut(&T) -> bool) {
+    let _ = value.wait_for(is_so).await;
+}
+
 impl ServerConnection {
     pub(crate) fn new(out: Out, options: &ClientOptions) -> Self {
         ServerConnection {
@@ -95,6 +121,7 @@ impl ServerConnection {
         if progress.is_some() {
             meta.progress_token = Some(ProgressToken::Number(id.into()));
         }
+        let (progress, mut beats) = beating(progress);
         let answer = self.requests.add(id, whose, progress);
         let mut waiting = Waiting { connection: self, id, method, sent: false, done: false };
         let message = jsonrpc::request(&Id::Number(id), method.as_str(), &Params { request, meta: &meta });
@@ -125,33 +152,56 @@ impl ServerConnection {
                 () = self.closed().cancelled() => Err(self.why_closed()),
             }
         };
-        tokio::select! {
-            biased;
-            answer = exchange => {
+        let answer = {
+            let mut exchange = std::pin::pin!(exchange);
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = exchange.as_mut() => break Some(answer),
+                    // A server that reports progress is at work: its time begins anew.
+                    () = beat(&mut beats) => {}
+                    () = self.run_out(timeout) => break None,
+                }
+            }
+        };
+        match answer {
+            Some(answer) => {
                 waiting.done = true;
                 answer
             }
-            () = self.run_out(timeout) => Err(McpError::new(
+            None => Err(McpError::new(
                 McpErrorKind::Timeout,
                 format!("the server did not answer `{}` within {timeout:?}", method.as_str()),
             )),
         }
     }
 
-    /// Ends after this long. The time in which a person is asked whether we may use the server does not
+    /// Ends after this long. Time in which a person answers the server, or whether it may be used, does not
     /// count.
     pub(crate) async fn run_out(&self, mut left: Duration) {
-        let Some(mut asking) = self.link().and_then(|link| link.asking()) else {
-            return tokio::time::sleep(left).await;
-        };
+        let mut people = self.questions.people();
+        let mut asking = self.link().and_then(|link| link.asking());
         loop {
             let start = tokio::time::Instant::now();
-            if tokio::time::timeout(left, asking.wait_for(|asking| *asking)).await.is_err() {
+            let asked = async {
+                tokio::select! {
+                    () = until(&mut people, |people| *people > 0) => {}
+                    () = async {
+                        match &mut asking {
+                            Some(asking) => until(asking, |asking| *asking).await,
+                            None => std::future::pending().await,
+                        }
+                    } => {}
+                }
+            };
+            if tokio::time::timeout(left, asked).await.is_err() {
                 return;
             }
             left = left.saturating_sub(start.elapsed());
-            // The sender lives as long as the connection does.
-            let _ = asking.wait_for(|asking| !*asking).await;
+            until(&mut people, |people| *people == 0).await;
+            if let Some(asking) = &mut asking {
+                until(asking, |asking| !*asking).await;
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use toolwright_core::CancelToken;
 use toolwright_util::lock;
 
@@ -32,17 +33,39 @@ pub(super) struct Questions {
     answering: Mutex<Vec<(Id, CancelToken)>>,
     /// How many were asked since the last call.
     since_call: AtomicUsize,
+    /// How many a person is asked now.
+    people: watch::Sender<usize>,
+}
+
+/// A question that a person is asked, until it is dropped.
+struct PersonAsked<'a>(&'a watch::Sender<usize>);
+
+impl Drop for PersonAsked<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|people| *people -= 1);
+    }
 }
 
 impl Questions {
     pub(super) fn new(answers: Answers, server: String) -> Self {
         let (open, since_call) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Questions { answers, server, open, answering: Mutex::default(), since_call }
+        let people = watch::Sender::new(0);
+        Questions { answers, server, open, answering: Mutex::default(), since_call, people }
     }
 
     /// Begins to count anew: a call is made of the server.
     pub(super) fn call_begins(&self) {
         self.since_call.store(0, Ordering::Relaxed);
+    }
+
+    /// How many questions a person is asked, now and from now on.
+    pub(super) fn people(&self) -> watch::Receiver<usize> {
+        self.people.subscribe()
+    }
+
+    fn ask_person(&self) -> PersonAsked<'_> {
+        self.people.send_modify(|people| *people += 1);
+        PersonAsked(&self.people)
     }
 
     /// What the program calls the server.
@@ -139,6 +162,11 @@ impl ServerConnection {
             Some(CallOrigin { caller, payer }) => (Some(caller), payer.or_else(|| self.calls.payer())),
             None => (self.calls.caller(), self.calls.payer()),
         };
+        // A person who thinks uses up no time of the call.
+        let by_person = method == "elicitation/create";
+        let _asked = by_person.then(|| self.questions.ask_person());
+        let waiting = payer.as_ref().filter(|_| by_person);
+        let _wait = waiting.map(|context| context.host().person_wait(context));
         let Questions { answers, server, .. } = &self.questions;
         match caller {
             Some(Some(caller)) if self.questions.passes_on(method) => caller.ask(method, params).await,

@@ -12,7 +12,7 @@ use crate::client::{Answers, ClientOptions, OnLog, OnToolsChanged, Target};
 use crate::lock::LockedServer;
 
 /// How long a call may take, unless told otherwise.
-pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What happens to tools whose definition differs from the approved one.
 #[derive(Debug, Clone, Default)]

@@ -182,6 +182,29 @@ async fn who_never_sends_a_head_is_sent_away() {
     }
 }
 
+/// F13: half a head keeps nobody waiting at the end, and strangers leave room for clients.
+#[tokio::test]
+async fn strangers_with_half_a_head_keep_out_no_client_and_do_not_hold_up_the_end() {
+    let options = |options: &mut toolwright_mcp::HttpOptions| options.max_connections_each = 8;
+    let server = holding(options, |server| server).await;
+    let mut strangers = Vec::new();
+    for _ in 0..30 {
+        let mut connection = TcpStream::connect(&server.served.address).await.unwrap();
+        connection.write_all(b"POST /mcp HTTP/1.1\r\nHost: loc").await.unwrap();
+        strangers.push(connection);
+        // The server sees them one after the other.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let session = server.served.session(&[]).await;
+    let ping = server.served.post(&[("Mcp-Session-Id", &session)], &request("ping", json!({}))).await;
+    assert_eq!(ping.status, 200);
+    let start = std::time::Instant::now();
+    server.stop.cancel();
+    tokio::time::timeout(PATIENCE, server.running).await.expect("an end").unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    drop(strangers);
+}
+
 #[tokio::test]
 async fn what_is_kept_for_a_client_is_bounded() {
     let server = holding(|_| {}, |server| server.resources(Large)).await;

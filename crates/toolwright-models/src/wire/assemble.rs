@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use toolwright_core::schema::lossy_integer;
+use toolwright_core::schema::{lossy_integer, repeated_key};
 use toolwright_core::{
     AssistantMessage, Citation, Content, Message, ModelError, ModelReply, ModelRequest, StopReason, ToolCall,
     Usage,
@@ -107,8 +107,10 @@ impl CallArguments {
             CallArguments::Value(Value::String(text)) => CallArguments::Text(text).into_value(),
             CallArguments::Value(value) => value,
             CallArguments::Text(text) if text.trim().is_empty() => Value::Object(Map::new()),
-            // Reading it would change a number; the runtime says so.
-            CallArguments::Text(text) if lossy_integer(&text).is_some() => Value::String(text),
+            // Reading it would change a number or drop a value; the runtime says so.
+            CallArguments::Text(text) if lossy_integer(&text).is_some() || repeated_key(&text).is_some() => {
+                Value::String(text)
+            }
             CallArguments::Text(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
                 Ok(map) => Value::Object(map),
                 Err(_) => Value::String(text),

@@ -69,8 +69,10 @@ impl Policy {
     /// The rules of several policies as one: the strictest decision of all of them wins. A policy of
     /// `approvers:`, whose first match decides, cannot be among them.
     fn union(policies: &[&Policy], otherwise_approved: bool) -> Self {
-        let mut rules: Vec<CompiledRule> =
-            policies.iter().flat_map(|policy| policy.rules.iter().cloned()).collect();
+        let mut rules: Vec<CompiledRule> = Vec::new();
+        for (layer, policy) in policies.iter().enumerate() {
+            rules.extend(policy.rules.iter().map(|rule| CompiledRule::of_layer(rule, layer)));
+        }
         if otherwise_approved {
             rules.extend(approve_all());
         }
@@ -129,6 +131,9 @@ impl Approvals {
     pub(super) fn strictest(&self, mut ruling: Ruling, call: &ToolCall, about: &CallSubject<'_>) -> Ruling {
         for policy in self.beside.iter().chain(&self.mandatory) {
             let mut other = about.ruling(policy, call);
+            if ruling.reviews_otherwise(&other) {
+                ruling = Ruling { set: ruling.set, ..Ruling::disputed() };
+            }
             // Of two values for one argument the mandatory one wins, else that of the stricter ruling.
             let mut binding = self.mandatory.as_ref().is_some_and(|mandatory| Arc::ptr_eq(mandatory, policy));
             if other.decision > ruling.decision {
@@ -148,10 +153,15 @@ impl Approvals {
         ruling
     }
 
-    /// Whether a mandatory rule wants a person to decide about this call.
+    /// Every policy that was added, and the mandatory one.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &Policy> {
+        self.layers.iter().chain(&self.mandatory).map(|policy| &**policy)
+    }
+
+    /// Whether a mandatory rule wants a person, or a model before them, to decide about this call.
     pub(super) fn must_ask(&self, case: &Case<'_>, call: &ToolCall) -> bool {
         let mandatory = self.mandatory.as_ref();
-        mandatory.is_some_and(|policy| case.subject().ruling(policy, call).decision >= RuleDecision::Ask)
+        mandatory.is_some_and(|policy| case.subject().ruling(policy, call).decision >= RuleDecision::Review)
     }
 
     /// An error when a mandatory rule refuses a call that a person made. A person who makes a call has
@@ -227,6 +237,17 @@ mod tests {
     }
 
     #[test]
+    fn a_review_of_one_policy_does_not_stand_in_for_that_of_another() {
+        let review = |by: &str| policy(&format!("- {{tools: t, decision: review, by: {by}}}"));
+        let (one, other) = (review("one"), review("other"));
+        assert_eq!(decide(&[one.clone(), one.clone()], None), RuleDecision::Review);
+        assert_eq!(decide(&[one.clone(), other.clone()], None), RuleDecision::Ask);
+        assert_eq!(decide(std::slice::from_ref(&one), Some(&other)), RuleDecision::Ask);
+        assert_eq!(decide(&[rules("approve")], Some(&other)), RuleDecision::Review);
+        assert_eq!(decide(&[one, rules("reject")], Some(&other)), RuleDecision::Reject);
+    }
+
+    #[test]
     fn a_list_of_approvers_is_one_of_the_judged_policies() {
         let auto = policy("approvers: [{name: auto, tools: t}]");
         let none = policy("approvers: [{name: auto, tools: other}]");
@@ -247,5 +268,43 @@ mod tests {
         let spec = ToolSpec::new("t", "");
         let ruling = strictest_ruling([set(1), set(2)], Some(&set(3)), &call, &spec).unwrap();
         assert_eq!(serde_json::Value::Object(ruling.set), json!({"n": 3, "v1": 1, "v2": 1, "v3": 1}));
+    }
+
+    #[test]
+    fn rules_about_shell_text_judge_every_command_in_each_policy() {
+        let decide = |policies: &[Arc<Policy>], mandatory: Option<&Policy>, text: &str| {
+            let mut approvals = Approvals::default();
+            policies.iter().for_each(|policy| approvals.add_policy(policy.clone()));
+            mandatory.into_iter().for_each(|policy| approvals.set_mandatory(policy));
+            let parameters = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+            let (spec, mut tool) = (ToolSpec::new("bash", ""), ToolPolicy::default());
+            let spec = ToolSpec { parameters, ..spec };
+            tool.shell.push("command".into());
+            let about = CallSubject { spec: &spec, tool: &tool, contained: false };
+            let call = ToolCall::new("1", "bash", json!({"command": text}));
+            let ruling = about.ruling(approvals.policy.as_deref().unwrap(), &call);
+            approvals.strictest(ruling, &call, &about).decision
+        };
+        let git = policy("- {tools: bash, when: {command: 'git *'}, decision: approve}");
+        let no_push = policy("- {tools: bash, when: {command: 'git push*'}, decision: reject}");
+        let any = policy("- {tools: bash, decision: approve}");
+        let both = [git.clone(), no_push.clone()];
+        assert_eq!(decide(&both, None, "git status && git log"), RuleDecision::Approve);
+        assert_eq!(decide(&both, None, "git status; rm -r x"), RuleDecision::Ask);
+        assert_eq!(decide(&both, None, "git status; git push"), RuleDecision::Reject);
+        for text in ["git push", "cd a && git push", "echo $(git push)", "sudo git push"] {
+            assert_eq!(
+                decide(std::slice::from_ref(&any), Some(&no_push), text),
+                RuleDecision::Reject,
+                "{text}"
+            );
+        }
+        assert_eq!(decide(std::slice::from_ref(&any), Some(&no_push), "ls -l"), RuleDecision::Approve);
+        assert_eq!(decide(&[any], Some(&no_push), "$(cat x)"), RuleDecision::Ask);
+        // What a mandatory policy approves widens nothing.
+        assert_eq!(
+            decide(&[git], Some(&policy("- {tools: bash, decision: approve}")), "rm x"),
+            RuleDecision::Ask
+        );
     }
 }

@@ -22,11 +22,13 @@ pub enum ArgumentMatch {
     Above(f64),
     /// A number below this one.
     Below(f64),
+    /// A pattern over the commands of a shell's text, for a tool that does not say that a shell runs it.
+    Shell(Box<ArgumentMatch>),
 }
 
 impl ArgumentMatch {
     /// A pattern from its form in a file: text or a list (globs), a scalar (equals), or a map with one of
-    /// `equals`, `regex`, `not`, `above`, `below`.
+    /// `equals`, `regex`, `not`, `above`, `below`, `shell`.
     pub fn new(pattern: &Value) -> Result<Self, String> {
         match pattern {
             Value::String(text) => Ok(ArgumentMatch::Glob(vec![text.clone()])),
@@ -41,12 +43,14 @@ impl ArgumentMatch {
                 let mut entries = map.iter();
                 let (Some((key, value)), None) = (entries.next(), entries.next()) else {
                     return Err(
-                        "a pattern map has one of `equals`, `regex`, `not`, `above`, `below`".to_owned()
+                        "a pattern map has one of `equals`, `regex`, `not`, `above`, `below`, `shell`"
+                            .to_owned(),
                     );
                 };
                 match (key.as_str(), value) {
                     ("equals", value) => Ok(ArgumentMatch::Equals(plain(value))),
                     ("not", value) => Ok(ArgumentMatch::Not(Box::new(ArgumentMatch::new(value)?))),
+                    ("shell", value) => Ok(ArgumentMatch::Shell(Box::new(ArgumentMatch::new(value)?))),
                     ("regex", Value::String(text)) => regex::RegexBuilder::new(text)
                         .size_limit(1 << 20)
                         .build()
@@ -76,6 +80,43 @@ impl ArgumentMatch {
             ArgumentMatch::Not(inner) => !inner.matches(value),
             ArgumentMatch::Above(limit) => value.as_f64().is_some_and(|number| number > *limit),
             ArgumentMatch::Below(limit) => value.as_f64().is_some_and(|number| number < *limit),
+            ArgumentMatch::Shell(inner) => inner.matches(value),
+        }
+    }
+
+    /// Whether it matches every text, so that the text does not matter.
+    pub(super) fn is_any(&self) -> bool {
+        let any = |pattern: &String| !pattern.is_empty() && pattern.chars().all(|c| c == '*');
+        match self {
+            ArgumentMatch::Glob(patterns) => patterns.iter().any(any),
+            ArgumentMatch::Shell(inner) => inner.is_any(),
+            _ => false,
+        }
+    }
+
+    /// Whether it names this very text, and not others that begin like it.
+    pub(super) fn names_exactly(&self, text: &str) -> bool {
+        match self {
+            ArgumentMatch::Glob(patterns) => {
+                patterns.iter().any(|pattern| pattern == text && !pattern.contains(['*', '?', '[']))
+            }
+            ArgumentMatch::Equals(wanted) => wanted.as_str() == Some(text),
+            ArgumentMatch::Shell(inner) => inner.names_exactly(text),
+            _ => false,
+        }
+    }
+
+    /// The globs and regular expressions it is made of, each with whether it is a glob; none of those that it
+    /// turns round.
+    pub(super) fn sources(&self) -> Vec<(&str, bool)> {
+        match self {
+            ArgumentMatch::Glob(patterns) => {
+                patterns.iter().map(|pattern| (pattern.as_str(), true)).collect()
+            }
+            ArgumentMatch::Equals(Value::String(text)) => vec![(text, false)],
+            ArgumentMatch::Regex(regex) => vec![(regex.as_str(), false)],
+            ArgumentMatch::Shell(inner) => inner.sources(),
+            _ => Vec::new(),
         }
     }
 }

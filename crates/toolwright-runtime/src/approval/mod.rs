@@ -13,7 +13,11 @@ mod layers;
 mod matching;
 mod naming;
 mod policy;
+mod review;
 mod rule;
+mod shell;
+#[cfg(test)]
+mod shell_tests;
 mod unmatched_rules;
 
 use std::sync::Arc;
@@ -34,6 +38,7 @@ pub use call_text::call_text;
 pub use layers::strictest_ruling;
 pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
+pub(crate) use review::{ModelLookup, Reviewer};
 pub use rule::{Examples, Rule, RuleDecision};
 
 /// The reason for the model when every approver passed the call on.
@@ -53,6 +58,8 @@ pub(crate) struct Approvals {
     pub(crate) assume_yes: bool,
     /// Who is asked, in this order, until one decides.
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
+    /// The models that rules name.
+    pub(crate) reviewers: Vec<Reviewer>,
 }
 
 /// Who decided, what, and why.
@@ -147,6 +154,19 @@ impl Approvals {
             ruling = case.confirmed(ruling);
             let reason = ruling.reason.clone();
             return Ok(Some(match ruling.decision {
+                RuleDecision::Review => {
+                    let verdict = Box::pin(Reviewer::review(&self.reviewers, case, call, &ruling)).await?;
+                    if verdict.approved {
+                        (verdict.reviewer, Decision::Approve, Some(verdict.reason))
+                    } else {
+                        let span = case.frame.info.span;
+                        let reason = Some(verdict.reason.clone());
+                        record(case.run, span, verdict.reviewer, "escalate", reason, None)?;
+                        let reason = format!("{}: {}", verdict.reviewer, verdict.reason);
+                        ruling = Ruling::of(RuleDecision::Ask, Some(reason));
+                        continue;
+                    }
+                }
                 RuleDecision::Ask
                     if self.assume_yes && ruling.offers_approval() && !self.must_ask(case, call) =>
                 {
@@ -196,7 +216,7 @@ impl Approvals {
         }
         let view = description.map(|description| description.view.clone()).unwrap_or_default();
         let view = view.substitute(&call.arguments);
-        let &CallFrame { ref info, clock } = frame;
+        let &CallFrame { ref info, clock, person } = frame;
         let span = info.span;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
@@ -208,9 +228,9 @@ impl Approvals {
         let mut waiting = info.clone();
         (waiting.tool, waiting.deadline) = (call.name.clone(), None);
         let waiting = ToolContext::new(run.host()?, waiting);
-        let _active = run.shared.active.enter(&waiting, clock);
-        // Waiting for a person counts neither towards the run's working time nor the call's.
-        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
+        let _active = run.shared.active.enter(&waiting, clock, person);
+        // Waiting for a person counts neither towards the run's working time nor the time of the call.
+        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause), person.pause());
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = guard::caught("the approver", async { approver.decide(&request).await });
@@ -288,9 +308,7 @@ impl Case<'_> {
         }
         match self.wants_confirmation() {
             None => ruling,
-            reason => {
-                Ruling { decision: RuleDecision::Ask, reason, choices: None, next: None, set: ruling.set }
-            }
+            reason => Ruling { set: ruling.set, ..Ruling::of(RuleDecision::Ask, reason) },
         }
     }
 

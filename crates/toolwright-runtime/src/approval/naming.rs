@@ -3,6 +3,8 @@
 //! A pattern never becomes wider than it was written: what cannot be read for certain is refused when the
 //! policy loads.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use toolwright_core::{ToolCall, glob_match};
 
@@ -111,11 +113,16 @@ impl Naming {
         Ok(Naming { wanted, unwanted: Vec::new(), writings })
     }
 
-    /// True when calls of this tool can be meant.
-    pub(super) fn is_about(&self, tool: &str) -> bool {
-        let taken =
-            |pattern: &CallPattern| matches!(pattern, CallPattern::Name(name) if glob_match(name, tool));
-        self.wanted.iter().any(|pattern| pattern.is_about(tool)) && !self.unwanted.iter().any(taken)
+    /// True when calls of a tool with these names can be meant.
+    pub(super) fn is_about(&self, names: ToolNames<'_>) -> bool {
+        let taken = |pattern: &CallPattern| matches!(pattern, CallPattern::Name(name) if names.all().any(|tool| glob_match(name, tool)));
+        names.all().any(|tool| self.wanted.iter().any(|pattern| pattern.is_about(tool)))
+            && !self.unwanted.iter().any(taken)
+    }
+
+    /// Whether every pattern is the name of one tool.
+    pub(super) fn names_tools(&self) -> bool {
+        self.wanted.iter().all(|pattern| !pattern.tool().contains(['*', '?', '[']))
     }
 
     /// The patterns that are about none of these tools.
@@ -124,18 +131,62 @@ impl Naming {
         patterns.filter(|pattern| !tools.iter().any(|tool| pattern.is_about(tool))).map(CallPattern::tool)
     }
 
-    pub(super) fn matches(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
-        let mut ways = None;
-        let mut any = |patterns: &[CallPattern]| {
+    /// Whether a call is named, by any name its tool has or had. What a rule that lets calls pass takes away
+    /// is taken away under every name; what another takes away, under the name the tool had first.
+    pub(super) fn matches(
+        &self,
+        call: &ToolCall,
+        names: ToolNames<'_>,
+        schema: &Value,
+        aliases: &Aliases,
+        lets_pass: bool,
+    ) -> bool {
+        let mut texts: Vec<(&str, Vec<Vec<String>>)> = Vec::new();
+        let mut any = |patterns: &[CallPattern], name: &str| {
             patterns.iter().any(|pattern| match pattern {
-                CallPattern::Name(name) => glob_match(name, &call.name),
-                CallPattern::Call(start) => ways
-                    .get_or_insert_with(|| self.texts(call, schema, aliases))
-                    .iter()
-                    .any(|texts| self.fits(start, texts)),
+                CallPattern::Name(pattern) => glob_match(pattern, name),
+                CallPattern::Call(start) => {
+                    if !texts.iter().any(|(known, _)| *known == name) {
+                        let named = ToolCall { name: name.into(), ..call.clone() };
+                        let known = names.all().find(|known| *known == name).unwrap_or_default();
+                        texts.push((known, self.texts(&named, schema, aliases)));
+                    }
+                    let mut ways =
+                        texts.iter().filter(|(known, _)| *known == name).flat_map(|(_, ways)| ways);
+                    ways.any(|texts| self.fits(start, texts))
+                }
             })
         };
-        any(&self.wanted) && !any(&self.unwanted)
+        if !names.all().any(|name| any(&self.wanted, name)) {
+            return false;
+        }
+        match lets_pass {
+            true => !names.all().any(|name| any(&self.unwanted, name)),
+            false => !any(&self.unwanted, names.first()),
+        }
+    }
+
+    /// Whether it depends on the arguments whether calls of a tool with these names are meant.
+    pub(super) fn looks_at_arguments(&self, names: ToolNames<'_>) -> bool {
+        let depends = |pattern: &CallPattern| match pattern {
+            CallPattern::Name(_) => false,
+            // Such a pattern ends with `*`: where it fits the beginning of a call, it fits every call.
+            CallPattern::Call(call) => {
+                names.all().any(|name| pattern.is_about(name) && !glob_match(call, &format!("{name}(")))
+            }
+        };
+        let by_name =
+            |pattern: &CallPattern| !depends(pattern) && names.all().any(|name| pattern.is_about(name));
+        let wanted = !self.wanted.iter().any(by_name) && self.wanted.iter().any(depends);
+        wanted || self.unwanted.iter().any(depends)
+    }
+
+    /// What the patterns over whole calls say of a text argument, as globs.
+    pub(super) fn text_globs(&self) -> impl Iterator<Item = &str> {
+        self.wanted.iter().filter_map(|pattern| match pattern {
+            CallPattern::Name(_) => None,
+            CallPattern::Call(call) => Some(call.split_once("='").map_or(call.as_str(), |(_, text)| text)),
+        })
     }
 
     /// Each way to put the call, in each of the writings.
@@ -150,6 +201,23 @@ impl Naming {
             Writings::Any(_) => texts.iter().any(|text| glob_match(start, text)),
             Writings::All(_) => texts.iter().all(|text| glob_match(start, text)),
         }
+    }
+}
+
+/// The names of a tool: the one it has, and those it had before it was renamed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ToolNames<'a> {
+    pub(super) now: &'a str,
+    pub(super) before: &'a [Arc<str>],
+}
+
+impl<'a> ToolNames<'a> {
+    pub(super) fn all(self) -> impl Iterator<Item = &'a str> {
+        std::iter::once(self.now).chain(self.before.iter().map(|name| &**name))
+    }
+
+    fn first(self) -> &'a str {
+        self.before.first().map_or(self.now, |name| name)
     }
 }
 
@@ -250,7 +318,9 @@ mod tests {
         let schema = json!({"properties": {"to": {}, "amount": {}, "force": {"default": true}}});
         let names = |patterns: &[&str], arguments: Value| {
             let patterns: Vec<String> = patterns.iter().map(|&text| text.to_owned()).collect();
-            Naming::new(&patterns).unwrap().matches(&ToolCall::new("1", "pay", arguments), &schema, &[])
+            let names = ToolNames { now: "pay", before: &[] };
+            let call = ToolCall::new("1", "pay", arguments);
+            Naming::new(&patterns).unwrap().matches(&call, names, &schema, &[], true)
         };
         let evil = json!({"to": "evil", "amount": 5.0});
         assert!(!names(&["*", "!pay(to='evil'"], evil.clone()));

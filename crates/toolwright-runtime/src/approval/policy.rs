@@ -13,7 +13,8 @@ use toolwright_yaml::YamlDocument;
 use super::in_declared_order;
 use super::matching::real_name;
 use super::naming::Naming;
-use super::rule::{CompiledRule, Rule, RuleDecision};
+use super::rule::{CompiledRule, JudgedCall, Rule, RuleDecision};
+use super::shell;
 
 /// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about. In an
 /// `approvers:` file the first that does not pass a call on decides, and a call that none decides about is
@@ -62,13 +63,15 @@ const APPROVERS: &str = "approvers";
 type Offering = (Rule, Option<Arc<[Choice]>>);
 
 /// What a policy decides about one call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Ruling {
     /// The decision.
     pub decision: RuleDecision,
     /// The reason of the rule that decides.
     pub reason: Option<String>,
+    /// The model that reviews the call, with [`RuleDecision::Review`].
+    pub by: Option<String>,
     /// The arguments that all matching `modify` rules set; the first of two rules for one argument wins.
     pub set: Map<String, Value>,
     /// The only answers that the approver is offered.
@@ -81,6 +84,22 @@ impl Ruling {
     /// Whether whoever is asked may approve the call.
     pub(super) fn offers_approval(&self) -> bool {
         self.choices.as_ref().is_none_or(|choices| choices.contains(&Choice::Approve))
+    }
+
+    /// A ruling that changes nothing and offers every answer.
+    pub(super) fn of(decision: RuleDecision, reason: Option<String>) -> Self {
+        Ruling { decision, reason, by: None, set: Map::new(), choices: None, next: None }
+    }
+
+    /// The ruling where policies want different reviews: one model must not stand in for another.
+    pub(super) fn disputed() -> Self {
+        Ruling::of(RuleDecision::Ask, Some("several policies want different reviews of this call".to_owned()))
+    }
+
+    /// Whether both rulings are reviews, by different models or with different guidance.
+    pub(super) fn reviews_otherwise(&self, other: &Ruling) -> bool {
+        let reviews = self.decision == RuleDecision::Review && other.decision == RuleDecision::Review;
+        reviews && (&self.by, &self.reason) != (&other.by, &other.reason)
     }
 
     /// The rule that decides when everybody who is asked passes the call on; none where that is not offered.
@@ -214,12 +233,6 @@ impl Policy {
         self.trusts_tools
     }
 
-    /// True when the patterns of the policy see arguments in the order that a model gave them, as those of
-    /// Inspect do.
-    fn sees_order(&self) -> bool {
-        self.order == Order::First
-    }
-
     /// The ruling about a call of a tool that has no policy of its own. Nobody is asked and nothing is
     /// recorded.
     ///
@@ -248,7 +261,8 @@ impl Policy {
         tool: &ToolPolicy,
         contained: bool,
     ) -> Ruling {
-        let as_given = self.sees_order().then(|| self.rule_from(0, call, spec, tool, contained));
+        // The patterns of Inspect see arguments in the order that a model gave them.
+        let as_given = self.takes_first().then(|| self.rule_from(0, call, spec, tool, contained));
         in_declared_order(spec, &mut call.arguments);
         let ruling = self.rule_from(0, call, spec, tool, contained);
         as_given.filter(|as_given| as_given.decision > ruling.decision).unwrap_or(ruling)
@@ -264,17 +278,37 @@ impl Policy {
         tool: &ToolPolicy,
         contained: bool,
     ) -> Ruling {
-        let mut deciding: Option<&Rule> = None;
+        let case = JudgedCall { call, spec, tool, contained };
+        let whole = self
+            .ruling_by(first, &case, |_, rule| rule.matches(&case))
+            .unwrap_or_else(|| self.unmatched(tool, "no rule is about this call"));
+        shell::judged(self, first, &case, &whole).unwrap_or(whole)
+    }
+
+    /// The ruling of the rules that match, from this one on; `None` when there are none.
+    pub(super) fn ruling_by(
+        &self,
+        first: usize,
+        case: &JudgedCall<'_>,
+        matches: impl Fn(usize, &CompiledRule) -> bool,
+    ) -> Option<Ruling> {
+        let mut deciding: Option<&CompiledRule> = None;
         let (mut set, mut choices, mut next) = (Map::new(), None, None);
+        let mut disputed = false;
         let rules = self.rules.iter().enumerate().skip(first);
-        for (index, compiled) in rules.filter(|(_, rule)| rule.matches(call, spec, tool, contained)) {
+        for (index, compiled) in rules.filter(|(index, rule)| matches(*index, rule)) {
             let rule = &compiled.rule;
             // Of equally strict rules the first one gives the reason.
-            if deciding.is_none_or(|best| rule.decision > best.decision) {
-                deciding = Some(rule);
+            match deciding {
+                Some(best) if rule.decision == best.rule.decision => {
+                    disputed |= compiled.layer != best.layer && rule.reviews_otherwise(&best.rule);
+                }
+                Some(best) if rule.decision < best.rule.decision => {}
+                _ => (deciding, disputed) = (Some(compiled), false),
             }
             for (name, value) in &rule.set {
-                set.entry(real_name(name, &spec.parameters, &tool.aliases)).or_insert_with(|| value.clone());
+                let name = real_name(name, &case.spec.parameters, &case.tool.aliases);
+                set.entry(name).or_insert_with(|| value.clone());
             }
             if self.order == Order::First {
                 choices.clone_from(&compiled.choices);
@@ -282,21 +316,25 @@ impl Policy {
                 break;
             }
         }
-        match deciding {
-            Some(rule) => Ruling { decision: rule.decision, reason: rule.reason.clone(), set, choices, next },
-            None if self.trusts_tools && (tool.delegates || tool.require_confirmation == Some(false)) => {
-                Ruling { decision: RuleDecision::Approve, reason: None, set, choices, next }
-            }
-            None => {
-                let (decision, reason) = match self.order {
-                    Order::Strictest => (RuleDecision::Ask, "no rule is about this call"),
-                    Order::First => {
-                        (RuleDecision::Reject, "no approver of the policy decides about this call")
-                    }
-                };
-                Ruling { decision, reason: Some(reason.to_owned()), set, choices, next }
-            }
+        let rule = &deciding?.rule;
+        if disputed {
+            return Some(Ruling { set, ..Ruling::disputed() });
         }
+        let (decision, reason, by) = (rule.decision, rule.reason.clone(), rule.by.clone());
+        Some(Ruling { decision, reason, by, set, choices, next })
+    }
+
+    /// The ruling about what no rule matches.
+    pub(super) fn unmatched(&self, tool: &ToolPolicy, reason: &str) -> Ruling {
+        let trusted = self.trusts_tools && (tool.delegates || tool.require_confirmation == Some(false));
+        if trusted {
+            return Ruling::of(RuleDecision::Approve, None);
+        }
+        let (decision, reason) = match self.order {
+            Order::Strictest => (RuleDecision::Ask, reason),
+            Order::First => (RuleDecision::Reject, "no approver of the policy decides about this call"),
+        };
+        Ruling::of(decision, Some(reason.to_owned()))
     }
 }
 

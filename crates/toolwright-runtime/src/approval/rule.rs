@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use toolwright_core::{Choice, ToolCall, ToolPolicy, ToolSpec};
 
 use super::call_text::call_text;
-use super::matching::{Aliases, ArgumentMatch, meant};
-use super::naming::{Naming, split};
+use super::matching::{ArgumentMatch, meant, real_name};
+use super::naming::{Naming, ToolNames, split};
 
 /// What a rule decides, from mildest to strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum RuleDecision {
     Approve,
     /// Run it with the arguments of `set` in place of the model's.
     Modify,
+    /// Let the model that `by` names approve it; what that model does not approve, a person is asked about.
+    Review,
     /// Let the approver decide.
     #[serde(alias = "escalate")]
     Ask,
@@ -74,6 +76,9 @@ pub struct Rule {
     /// Arguments to put in place of the model's, with `decision: modify`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Value>,
+    /// The model that looks at the call, with `decision: review`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The reason for the model, or for the person who decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -83,6 +88,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether both rules want a review, by different models or with different guidance.
+    pub(super) fn reviews_otherwise(&self, other: &Rule) -> bool {
+        let review = self.decision == RuleDecision::Review && other.decision == RuleDecision::Review;
+        review && (&self.by, &self.reason) != (&other.by, &other.reason)
+    }
+
     /// A rule about the tools that match, which asks; change the fields for more.
     pub fn about<S: Into<String>>(tools: impl IntoIterator<Item = S>) -> Self {
         Rule {
@@ -93,6 +104,7 @@ impl Rule {
             sandboxed: None,
             decision: RuleDecision::Ask,
             set: Map::new(),
+            by: None,
             reason: None,
             examples: Examples::default(),
         }
@@ -139,6 +151,22 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
     })
 }
 
+/// A call, and what rules look at beside it.
+#[derive(Clone, Copy)]
+pub(super) struct JudgedCall<'a> {
+    pub(super) call: &'a ToolCall,
+    pub(super) spec: &'a ToolSpec,
+    pub(super) tool: &'a ToolPolicy,
+    /// Whether the tool works in a sandbox that isolates.
+    pub(super) contained: bool,
+}
+
+impl<'a> JudgedCall<'a> {
+    pub(super) fn names(&self) -> ToolNames<'a> {
+        ToolNames { now: &self.call.name, before: &self.tool.known_as }
+    }
+}
+
 /// A rule ready to be asked.
 #[derive(Debug, Clone)]
 pub(super) struct CompiledRule {
@@ -147,11 +175,18 @@ pub(super) struct CompiledRule {
     pub(super) rule: Rule,
     /// Where it stands in its file, counting from 0.
     pub(super) index: usize,
+    /// Which of several policies it is from.
+    pub(super) layer: usize,
     /// The only answers an approver may give, if the policy names them.
     pub(super) choices: Option<Arc<[Choice]>>,
 }
 
 impl CompiledRule {
+    /// The rule as one of that policy among several.
+    pub(super) fn of_layer(rule: &CompiledRule, layer: usize) -> Self {
+        CompiledRule { layer, ..rule.clone() }
+    }
+
     /// Compiles a rule whose patterns are ours.
     pub(super) fn of(rule: Rule) -> Result<Self, String> {
         let naming = Naming::new(&rule.tools)?;
@@ -166,42 +201,93 @@ impl CompiledRule {
         if rule.decision != RuleDecision::Modify && !rule.set.is_empty() {
             return Err("`set` only goes with `decision: modify`".to_owned());
         }
+        if (rule.decision == RuleDecision::Review) != rule.by.is_some() {
+            return Err("`decision: review` and `by: MODEL` go together".to_owned());
+        }
         let when = rule.when.iter().map(|(name, pattern)| {
             let pattern = ArgumentMatch::new(pattern).map_err(|problem| format!("`when`: {problem}"))?;
+            if matches!(pattern, ArgumentMatch::Shell(_)) && name.contains('.') {
+                return Err(format!("`when`: `shell` is for a parameter, and `{name}` is a part of one"));
+            }
             Ok((name.clone(), pattern))
         });
         let when = when.collect::<Result<_, String>>()?;
-        let compiled = CompiledRule { naming, when, rule, index: 0, choices: None };
+        let compiled = CompiledRule { naming, when, rule, index: 0, layer: 0, choices: None };
         compiled.try_examples()?;
         Ok(compiled)
     }
 
-    /// `contained` says whether the tool works in a sandbox that isolates.
-    pub(super) fn matches(
-        &self,
-        call: &ToolCall,
-        spec: &ToolSpec,
-        policy: &ToolPolicy,
-        contained: bool,
-    ) -> bool {
-        let says = |wanted: Option<bool>, actual: bool| wanted.is_none_or(|wanted| wanted == actual);
-        says(self.rule.read_only, spec.annotations.read_only == Some(true))
-            && says(self.rule.destructive, spec.annotations.destructive == Some(true))
-            && says(self.rule.sandboxed, contained)
-            && self.matches_call(call, &spec.parameters, &policy.aliases)
+    pub(super) fn matches(&self, case: &JudgedCall<'_>) -> bool {
+        self.allows_tool(case) && self.matches_call(case)
     }
 
-    fn matches_call(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
+    /// Whether the rule is about tools that say of themselves what this one does.
+    fn allows_tool(&self, case: &JudgedCall<'_>) -> bool {
+        let says = |wanted: Option<bool>, actual: bool| wanted.is_none_or(|wanted| wanted == actual);
+        let annotations = &case.spec.annotations;
+        says(self.rule.read_only, annotations.read_only == Some(true))
+            && says(self.rule.destructive, annotations.destructive == Some(true))
+            && says(self.rule.sandboxed, case.contained)
+    }
+
+    fn matches_call(&self, case: &JudgedCall<'_>) -> bool {
+        let (schema, aliases) = (&case.spec.parameters, &case.tool.aliases);
+        self.naming.matches(case.call, case.names(), schema, aliases, self.rule.lets_pass())
+            && self.when.iter().all(|condition| self.holds(condition, case))
+    }
+
+    fn holds(&self, (name, pattern): &(String, ArgumentMatch), case: &JudgedCall<'_>) -> bool {
+        let values = meant(&case.call.arguments, &case.spec.parameters, &case.tool.aliases, name);
         // Where a name may mean two arguments, a rule that lets a call pass must be right about both.
-        let lets_pass = self.rule.lets_pass();
-        let fits = |(name, pattern): &(String, ArgumentMatch)| {
-            let values = meant(&call.arguments, schema, aliases, name);
-            match lets_pass {
-                true => !values.is_empty() && values.iter().all(|value| pattern.matches(value)),
-                false => values.iter().any(|value| pattern.matches(value)),
-            }
+        match self.rule.lets_pass() {
+            true => !values.is_empty() && values.iter().all(|value| pattern.matches(value)),
+            false => values.iter().any(|value| pattern.matches(value)),
+        }
+    }
+
+    /// The conditions about a parameter.
+    fn about<'r>(
+        &'r self,
+        parameter: &'r str,
+        case: &JudgedCall<'r>,
+    ) -> impl Iterator<Item = &'r ArgumentMatch> {
+        let (schema, aliases) = (&case.spec.parameters, &case.tool.aliases);
+        let about = move |name: &str| real_name(name, schema, aliases) == parameter;
+        self.when.iter().filter(move |(name, _)| about(name)).map(|(_, pattern)| pattern)
+    }
+
+    /// Whether it depends on the text of this parameter whether the rule is about the call.
+    pub(super) fn looks_at(&self, parameter: &str, case: &JudgedCall<'_>) -> bool {
+        let (schema, aliases) = (&case.spec.parameters, &case.tool.aliases);
+        let others = || {
+            let others = self.when.iter().filter(|(name, _)| real_name(name, schema, aliases) != parameter);
+            others.into_iter().all(|condition| self.holds(condition, case))
         };
-        self.naming.matches(call, schema, aliases) && self.when.iter().all(fits)
+        let looks = self.about(parameter, case).any(|pattern| !pattern.is_any());
+        self.allows_tool(case)
+            && self.naming.is_about(case.names())
+            && (looks || self.naming.looks_at_arguments(case.names()))
+            && others()
+    }
+
+    /// Whether the rule names this very text of the parameter.
+    pub(super) fn names_exactly(&self, parameter: &str, text: &str, case: &JudgedCall<'_>) -> bool {
+        let mut about = self.about(parameter, case).peekable();
+        about.peek().is_some() && about.all(|pattern| pattern.names_exactly(text))
+    }
+
+    /// The patterns over the text of a parameter, each with whether it is a glob.
+    pub(super) fn patterns(&self, parameter: &str, case: &JudgedCall<'_>) -> Vec<(&str, bool)> {
+        let (schema, aliases) = (&case.spec.parameters, &case.tool.aliases);
+        let about = self.when.iter().filter(|(name, _)| real_name(name, schema, aliases) == parameter);
+        let own = about.flat_map(|(_, pattern)| pattern.sources());
+        own.chain(self.naming.text_globs().map(|glob| (glob, true))).collect()
+    }
+
+    /// The parameters whose text the rule takes for that of a shell, whatever the tool says.
+    pub(super) fn shell_parameters(&self) -> impl Iterator<Item = &str> {
+        let shell = self.when.iter().filter(|(_, pattern)| matches!(pattern, ArgumentMatch::Shell(_)));
+        shell.map(|(name, _)| name.as_str())
     }
 
     fn try_examples(&self) -> Result<(), String> {
@@ -209,7 +295,9 @@ impl CompiledRule {
         for (examples, wanted) in sides {
             for example in examples {
                 let call = self.example_call(example)?;
-                if self.matches_call(&call, &Value::Null, &[]) != wanted {
+                let (spec, tool) = (ToolSpec::new(call.name.clone(), ""), ToolPolicy::default());
+                let case = JudgedCall { call: &call, spec: &spec, tool: &tool, contained: false };
+                if self.matches_call(&case) != wanted {
                     let verb = if wanted { "does not match" } else { "matches" };
                     return Err(format!("the rule {verb} its example {}", call_text(&call)));
                 }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use toolwright_core::{DataError, Entry, Toolset, nearest};
 
+use super::naming::ToolNames;
 use super::policy::Policy;
 use super::rule::CompiledRule;
 
@@ -20,8 +21,10 @@ impl Policy {
     /// ```
     pub fn unknown_tools(&self, tools: &Toolset) -> Vec<DataError> {
         let names: Vec<&str> = tools.names().collect();
+        let before = tools.iter().flat_map(|entry| &entry.tool.policy().known_as).map(|name| &**name);
+        let all: Vec<&str> = names.iter().copied().chain(before).collect();
         self.each(|rule| {
-            let unknown = rule.naming.about_none(&names).map(|pattern| {
+            let unknown = rule.naming.about_none(&all).map(|pattern| {
                 let near = perhaps(pattern, names.iter().copied());
                 DataError::new(format!("`{pattern}` matches no tool{near}")).inside("tools")
             });
@@ -31,8 +34,29 @@ impl Policy {
 
     /// The arguments in `when` and `set` that none of the tools a rule is about can have, one sentence each.
     pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<DataError> {
+        self.unknown_parameters_where(tools, |_| true)
+    }
+
+    /// The same for rules that name single tools. A run has only some of the tools that a rule about `*` is
+    /// written for.
+    pub(crate) fn misspelt_parameters(&self, tools: &Toolset) -> Vec<DataError> {
+        self.unknown_parameters_where(tools, |rule| rule.naming.names_tools())
+    }
+
+    fn unknown_parameters_where(
+        &self,
+        tools: &Toolset,
+        counts: impl Fn(&CompiledRule) -> bool,
+    ) -> Vec<DataError> {
         self.each(|rule| {
-            let about = tools.iter().filter(|entry| rule.naming.is_about(&entry.tool.spec().name));
+            if !counts(rule) {
+                return Vec::new();
+            }
+            let is_about = |entry: &&Entry| {
+                let before = &entry.tool.policy().known_as;
+                rule.naming.is_about(ToolNames { now: &entry.tool.spec().name, before })
+            };
+            let about = tools.iter().filter(is_about);
             let about: Vec<&Entry> = about.collect();
             let when = rule.rule.when.keys().map(|name| ("when", name));
             let named = when.chain(rule.rule.set.keys().map(|name| ("set", name)));

@@ -14,7 +14,7 @@ use super::frame::{RunFrame, RunOptions, RunShared};
 use super::tools::RunTools;
 use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run};
 use crate::active::ActiveCalls;
-use crate::approval::{Approvals, Policy};
+use crate::approval::{Approvals, ModelLookup, Policy, Reviewer};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
 use crate::hidden::HiddenSecrets;
@@ -31,6 +31,7 @@ pub struct RunBuilder {
     replaced: bool,
     scope: RunScope,
     approvals: Approvals,
+    reviewers: Option<ModelLookup>,
     by_person: bool,
     parent_limits: Option<LimitScope>,
     spent: Spent,
@@ -55,6 +56,7 @@ impl RunBuilder {
             replaced: false,
             scope: RunScope::new(new_run_id()),
             approvals: Approvals::default(),
+            reviewers: None,
             by_person: false,
             parent_limits: None,
             spent: Spent::default(),
@@ -131,6 +133,16 @@ impl RunBuilder {
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approvals.approvers.push(Arc::new(approver));
+        self
+    }
+
+    /// Finds the models that rules name (`decision: review, by: NAME`).
+    #[must_use]
+    pub fn reviewers(
+        mut self,
+        find: impl Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync + 'static,
+    ) -> Self {
+        self.reviewers = Some(Arc::new(find));
         self
     }
 
@@ -299,7 +311,8 @@ impl RunBuilder {
         self
     }
 
-    /// Builds the run. An error when the first event cannot be recorded.
+    /// Builds the run. An error when the first event cannot be recorded, when no tool has the argument that a
+    /// rule is about, or when a model that a rule names is not there.
     pub fn build(self) -> Result<Run, ToolError> {
         let mut sinks = self.sinks;
         let (mut first_seq, mut first_span) = (0, 0);
@@ -312,6 +325,12 @@ impl RunBuilder {
             approvals.policy = Some(Arc::new(Policy::new([])?));
         }
         let RunOptions { tools, sources, limits } = self.options;
+        let wrong = approvals.policies().flat_map(|policy| policy.misspelt_parameters(&tools));
+        let wrong: Vec<String> = wrong.map(|problem| problem.to_string()).collect();
+        if !wrong.is_empty() {
+            return Err(ToolError::fatal(format!("the policy is wrong: {}", wrong.join("; "))));
+        }
+        approvals.reviewers = Reviewer::all(approvals.policies(), self.reviewers.as_ref())?;
         let tools = match self.replaced {
             true => RunTools::replaced(tools, sources),
             false => RunTools::new(tools, sources),

@@ -2,8 +2,8 @@
 
 use toolwright_core::{
     AskPurpose, BoxFuture, CallNote, Dispatch, Invocation, Message, Model, ModelError, ModelReply,
-    ModelRequest, Origin, RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec,
-    Toolset,
+    ModelRequest, Origin, PersonWait, RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
+    ToolSpec, Toolset,
 };
 
 use super::{RunEnd, RunFrame};
@@ -84,6 +84,13 @@ impl Dispatch for RunFrame {
             let outcome = async { ask::converse(self.host()?, context, model, tools, messages, turns).await };
             outcome.await.map_err(ends_run)
         })
+    }
+
+    fn person_wait(&self, context: &ToolContext) -> PersonWait {
+        let span = context.span();
+        let call = self.shared.active.clock(span).map(|clock| clock.pause());
+        let person = self.shared.active.person_clock(span).map(|clock| clock.pause());
+        PersonWait::new((self.limits.clock().pause(), call, person))
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {

@@ -22,5 +22,6 @@ mod policies;
 mod properties;
 mod streams;
 mod support;
+mod timeouts;
 mod transcripts;
 mod vectors;

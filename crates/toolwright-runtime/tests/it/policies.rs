@@ -579,3 +579,72 @@ async fn rules_see_the_paths_of_any_tool_in_their_plain_form_whatever_the_parame
     }
     assert_eq!(read("secret/../docs//a.md").await.to_text(), "docs/a.md a/b,d ./x");
 }
+
+const REVIEWED: &str = "- {tools: add, decision: review, by: careful, reason: only small sums}\n";
+
+/// A run whose `add` is reviewed by a model that gives these answers.
+async fn reviewed(
+    rules: &str,
+    answers: impl IntoIterator<Item = Reply>,
+    person: Option<Person>,
+) -> (ToolResult, Vec<(String, String)>, Vec<Option<String>>) {
+    let ears = Ears::default();
+    let model = Arc::new(ScriptedModel::new(answers));
+    let mut builder = ears.on(Run::builder(tools([add()])).policy(Policy::from_yaml(rules).unwrap()));
+    builder = builder.reviewers(move |name| (name == "careful").then(|| Ok(model.clone() as Arc<_>)));
+    if let Some(person) = person {
+        builder = builder.approver(person);
+    }
+    let result = builder.build().unwrap().call(call("add", json!({"x": 1, "y": 2}))).await.unwrap();
+    let reasons = ears.events().into_iter().filter_map(|event| match event.kind {
+        EventKind::CallDecided { reason, .. } => Some(reason),
+        _ => None,
+    });
+    (result, decisions(&ears), reasons.collect())
+}
+
+#[tokio::test]
+async fn a_model_reviews_a_call_before_a_person_is_asked() {
+    let says = |verdict: &str| Reply::text(json!({"verdict": verdict, "reason": "because"}).to_string());
+    let (result, decided, reasons) = reviewed(REVIEWED, [says("approve")], None).await;
+    assert_eq!((result.to_text().as_str(), decided), ("3", pair("review by careful", "approve")));
+    assert_eq!(reasons, [Some("because".to_owned())]);
+
+    // What it does not approve is a person's to decide, and without a person it is refused.
+    let unsure = [says("ask"), says("reject"), Reply::text("no idea"), Reply::text("{\"verdict\": 1}")];
+    for answer in unsure {
+        let (result, decided, _) = reviewed(REVIEWED, [answer.clone()], None).await;
+        assert_eq!(result.error.unwrap().kind, ErrorKind::Approval);
+        assert_eq!(decided, [pair("review by careful", "escalate"), pair("policy", "reject")].concat());
+        let person = Person::who_says(Decision::Approve);
+        let (result, decided, _) = reviewed(REVIEWED, [answer], Some(person)).await;
+        assert_eq!(result.to_text(), "3");
+        assert_eq!(decided, [pair("review by careful", "escalate"), pair("human", "approve")].concat());
+    }
+}
+
+#[tokio::test]
+async fn a_reviewing_model_never_overrules_a_stricter_rule() {
+    let says = Reply::text("{\"verdict\": \"approve\"}");
+    let rules = format!("{REVIEWED}- {{tools: add, decision: reject, reason: never}}\n");
+    let (result, decided, _) = reviewed(&rules, [says], None).await;
+    assert_eq!((result.error.unwrap().message.as_str(), decided), ("never", pair("policy", "reject")));
+}
+
+#[tokio::test]
+async fn a_policy_that_names_a_model_or_an_argument_that_is_not_there_starts_no_run() {
+    let build = |rules: &str| Run::builder(tools([add()])).policy(Policy::from_yaml(rules).unwrap()).build();
+    for rules in [
+        REVIEWED,
+        "- {tools: add, when: {z: 1}, decision: reject}",
+        "- {tools: add, decision: modify, set: {z: 1}}",
+    ] {
+        assert!(build(rules).is_err_and(|error| error.is_fatal()), "{rules}");
+    }
+    // Other tools may have it.
+    assert!(build("- {tools: other, when: {z: 1}, decision: reject}").is_ok());
+    assert!(build("- {tools: '*', when: {z: 1}, decision: reject}").is_ok());
+    for wrong in ["- {tools: add, decision: review}", "- {tools: add, decision: ask, by: careful}"] {
+        assert!(Policy::from_yaml(wrong).is_err(), "{wrong}");
+    }
+}

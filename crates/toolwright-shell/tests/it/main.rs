@@ -9,4 +9,3 @@
 
 mod bash;
 mod hostile;
-mod table;

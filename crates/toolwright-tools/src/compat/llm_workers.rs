@@ -1,6 +1,6 @@
 //! llm-workers' tools where their parameters or results are other than ours, and the names of all of them.
 
-use toolwright_core::{ErrorKind, ToolContext, ToolError, WorkspacePath, tool};
+use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, WorkspacePath, tool};
 
 use super::Make;
 use crate::options::{Call, Options, within_time};
@@ -101,7 +101,7 @@ async fn list_files(
     category = "shell",
     sandboxed,
     viewer = script_view,
-    finish = within_time
+    finish = finish_bash
 )]
 async fn bash(
     context: &ToolContext,
@@ -118,4 +118,8 @@ async fn bash(
 
 fn script_view(arguments: &serde_json::Value) -> toolwright_core::CallView {
     crate::options::code_view("bash", "script", arguments)
+}
+
+fn finish_bash(tool: ToolDef, options: &Options) -> ToolDef {
+    within_time(tool, options).edit(|_, policy| policy.shell.push("script".into()))
 }

@@ -25,7 +25,7 @@ use toolwright_net::{FetchedPage, PageClient, PageError, PageRequest, Reach, bel
 use self::tree::PageTree;
 pub use self::url_content::{check_website_status, fetch_url_content};
 use self::xpath::XPath;
-use crate::options::{Options, object};
+use crate::options::{FETCH_TIME, Options, object, within_documented};
 
 /// What a model reads of `on_error`.
 const ON_ERROR: &str = "What to do when it cannot be had.";
@@ -62,7 +62,7 @@ struct FetchPage {
 
 /// The tool `fetch_content`: what stands at an address, as text.
 pub fn fetch_content(options: &Options) -> ToolDef {
-    content(&Web::new(options))
+    within_documented(content(&Web::new(options)), options, FETCH_TIME)
 }
 
 /// Fetch what stands at an address of the web, as text.
@@ -88,7 +88,7 @@ async fn content(
 
 /// The tool `fetch_page_text`: the text of a page, or of some elements of it.
 pub fn fetch_page_text(options: &Options) -> ToolDef {
-    page_text(&Web::new(options))
+    within_documented(page_text(&Web::new(options)), options, FETCH_TIME)
 }
 
 /// Fetch a page of the web, or elements of it, as plain text.
@@ -116,7 +116,7 @@ async fn page_text(
 
 /// The tool `fetch_page_markdown`: a page, or some elements of it, as Markdown.
 pub fn fetch_page_markdown(options: &Options) -> ToolDef {
-    page_markdown(&Web::new(options))
+    within_documented(page_markdown(&Web::new(options)), options, FETCH_TIME)
 }
 
 /// Fetch a page of the web, or elements of it, as Markdown.
@@ -146,7 +146,7 @@ async fn page_markdown(
 
 /// The tool `fetch_page_links`: the links of a page that name a whole address.
 pub fn fetch_page_links(options: &Options) -> ToolDef {
-    page_links(&Web::new(options))
+    within_documented(page_links(&Web::new(options)), options, FETCH_TIME)
 }
 
 /// Fetch the links of a page of the web, or of elements of it.

@@ -12,7 +12,7 @@ use toolwright_net::reqwest::header::HeaderMap;
 
 use super::tree::PageTree;
 use super::{LONGEST, MAX_PAGE, MAX_SHOWN, Web, address, markdown, text, text_of, too_much};
-use crate::options::{Options, object};
+use crate::options::{FETCH_TIME, Options, object, within_documented};
 
 /// How long a site may take to answer.
 const SITE_TIME: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ enum PageFormat {
 
 /// The tool `fetch_url_content`: a page as text, Markdown or HTML.
 pub fn fetch_url_content(options: &Options) -> ToolDef {
-    url_content(&Web::new(options))
+    within_documented(url_content(&Web::new(options)), options, FETCH_TIME)
 }
 
 /// Fetch the content of a page of the web.
@@ -86,7 +86,8 @@ async fn content(
 
 /// The tool `check_website_status`: whether a site answers, with what status and how fast.
 pub fn check_website_status(options: &Options) -> ToolDef {
-    website_status(&Web::new(options)).with_output_schema(object(
+    let tool = within_documented(website_status(&Web::new(options)), options, FETCH_TIME);
+    tool.with_output_schema(object(
         json!({
             "online": {"type": "boolean"},
             "status_code": {"type": ["integer", "null"]},

@@ -72,6 +72,8 @@ pub struct Session {
     policies: Vec<Arc<Policy>>,
     mandatory: Option<Arc<Policy>>,
     assume_yes: bool,
+    /// How the models are found that rules name.
+    models: Option<open::ModelFinder>,
     #[cfg(feature = "sandbox")]
     sandboxes: sandboxes::Sandboxes,
     #[cfg(feature = "mcp")]
@@ -148,6 +150,9 @@ impl Session {
         }
         if self.assume_yes {
             builder = builder.assume_yes();
+        }
+        if let Some(models) = self.models.clone() {
+            builder = builder.reviewers(move |name| (models.0)(name));
         }
         #[cfg(feature = "sandbox")]
         {

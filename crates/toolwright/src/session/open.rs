@@ -31,6 +31,16 @@ pub enum Connect {
 /// Gives models by name; `None` when the name means nothing.
 type Models = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync>;
 
+/// How an open session finds models.
+#[derive(Clone)]
+pub(super) struct ModelFinder(pub(super) Models);
+
+impl std::fmt::Debug for ModelFinder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ModelFinder")
+    }
+}
+
 /// Opens a [`Session`].
 #[derive(Clone)]
 pub struct SessionBuilder {
@@ -189,6 +199,7 @@ impl SessionBuilder {
         }
         let (loaded, connected) = self.make().await;
         let loaded = loaded.into_result()?;
+        let models = self.find_models().map(ModelFinder);
         let mut policies = self.policies;
         policies.extend(self.file.policy().cloned());
         if policies.is_empty() {
@@ -204,6 +215,7 @@ impl SessionBuilder {
             policies,
             mandatory: self.mandatory,
             assume_yes: self.assume_yes,
+            models,
             #[cfg(feature = "sandbox")]
             sandboxes: Sandboxes::new(self.on_notice),
             #[cfg(feature = "mcp")]
@@ -292,13 +304,21 @@ impl SessionBuilder {
     }
 
     fn lend_models(&self, host: Host) -> Host {
+        match self.find_models() {
+            Some(models) => host.models(move |name| models(name)),
+            None => host,
+        }
+    }
+
+    /// How models are found by name; `None` when this program has none.
+    fn find_models(&self) -> Option<Models> {
         if let Some(models) = self.models.clone() {
-            return host.models(move |name| models(name));
+            return Some(models);
         }
         #[cfg(feature = "models")]
         {
             let (file, environment) = (self.file.clone(), self.known.variables().clone());
-            host.models(move |name| {
+            Some(Arc::new(move |name: &str| {
                 let named =
                     || toolwright_models::ModelConfig { model: name.to_owned(), ..Default::default() };
                 let config = file.models().get(name).cloned().or_else(|| name.contains('/').then(named))?;
@@ -309,10 +329,10 @@ impl SessionBuilder {
                         ToolError::new(format!("the model `{name}` cannot be used: {error}"))
                     }),
                 )
-            })
+            }))
         }
         #[cfg(not(feature = "models"))]
-        host
+        None
     }
 }
 

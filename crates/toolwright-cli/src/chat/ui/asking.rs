@@ -108,7 +108,7 @@ impl Ui {
 
     /// True when the question was answered with "always" before, and may be again.
     pub(super) fn is_always(&self, question: &Question) -> bool {
-        question.keys.contains(&'a') && self.always.contains(&question.what)
+        question.keys.contains(&'a') && self.always.contains(&question.rule)
     }
 
     pub(super) fn question_key(&mut self, key: KeyEvent) {
@@ -125,9 +125,9 @@ impl Ui {
             PromptOutcome::Choice => match choice {
                 Some('y') => self.decide(Decision::Approve, "yes"),
                 Some('a') => {
-                    let what = self.questions.front().map(|question| question.what.clone());
-                    self.always.extend(what);
-                    self.decide(Decision::Approve, "always");
+                    let rule =
+                        self.questions.front().map(|question| question.rule.clone()).unwrap_or_default();
+                    self.decide_always(rule);
                 }
                 Some('e') => {
                     let mut editor = Editor::default();
@@ -196,7 +196,18 @@ impl Ui {
         lines.extend(
             question.reason.as_ref().map(|reason| StyledLine::new(DIM, format!("    ({reason})")).hanging(4)),
         );
+        if question.keys.contains(&'a') {
+            let rule = format!("    always, for this chat: {}", printable(&question.rule));
+            lines.push(StyledLine::new(DIM, rule).hanging(4));
+        }
         self.screen.commit(&lines);
+    }
+
+    /// Approves the open question, and others like it from now on.
+    fn decide_always(&mut self, rule: String) {
+        let shown = format!("always: {}", printable(&rule));
+        self.always.insert(rule);
+        self.decide(Decision::Approve, &shown);
     }
 
     fn decide(&mut self, decision: Decision, word: &str) {
@@ -243,7 +254,7 @@ mod tests {
         ui.news(News::Question(Question {
             shown: "remember(note='one')".to_owned(),
             reason: None,
-            what: "remember".to_owned(),
+            rule: "remember".to_owned(),
             arguments: serde_json::json!({"note": "one"}),
             validator: Validator::default(),
             keys: vec!['y', 'n'],
@@ -268,7 +279,7 @@ mod tests {
             ui.news(News::Question(Question {
                 shown,
                 reason: None,
-                what,
+                rule: what,
                 arguments,
                 validator: Validator::default(),
                 keys: keys.into(),

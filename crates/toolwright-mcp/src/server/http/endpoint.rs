@@ -10,6 +10,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::sync::mpsc;
 use toolwright_core::CancelToken;
+use toolwright_net::LobbyGuest;
 
 use super::Site;
 use super::bearer::Bad;
@@ -32,6 +33,7 @@ const HEALTH: &str = "/health";
 pub(super) async fn respond(
     site: &Arc<Site>,
     from: IpAddr,
+    guest: &LobbyGuest,
     request: hyper::Request<Incoming>,
 ) -> HttpResponse {
     let checked = match request.uri().path() {
@@ -43,7 +45,7 @@ pub(super) async fn respond(
         Ok(origin) => origin,
         Err(refusal) => return refused(&refusal),
     };
-    let mut answer = route(site, from, request).await;
+    let mut answer = route(site, from, guest, request).await;
     if let Some(origin) = origin.and_then(|origin| HeaderValue::from_str(&origin).ok()) {
         let headers = answer.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -53,7 +55,12 @@ pub(super) async fn respond(
     answer
 }
 
-async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> HttpResponse {
+async fn route(
+    site: &Arc<Site>,
+    from: IpAddr,
+    guest: &LobbyGuest,
+    request: hyper::Request<Incoming>,
+) -> HttpResponse {
     let path = request.uri().path();
     if path == HEALTH {
         return whole(StatusCode::OK, "application/json", r#"{"status":"ok"}"#);
@@ -83,6 +90,7 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
             return site.challenged(&refusal, refused(&refusal));
         }
     };
+    guest.admit();
     if let Err(refusal) = site.gate.check_rate(&subject, from) {
         return refused(&refusal);
     }

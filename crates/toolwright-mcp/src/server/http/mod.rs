@@ -26,7 +26,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use toolwright_core::{CancelToken, Secret};
-use toolwright_net::Proxies;
+use toolwright_net::{Lobby, LobbyGuest, Proxies};
 
 use self::bearer::Bearer;
 pub use self::bearer::ResourceServer;
@@ -38,6 +38,9 @@ use super::Inner;
 /// The response to an address that has as many connections as it may.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
     Content-Type: text/plain\r\nContent-Length: 39\r\n\r\nthis address has too many connections\r\n";
+
+/// How long a new connection may take to send the head of a request that may use the server.
+const FIRST_REQUEST: Duration = Duration::from_secs(30);
 
 /// The shortest and the longest pause between two sweeps of expired sessions and results.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
@@ -170,6 +173,9 @@ impl HttpServer {
                 swept.sessions.sweep();
             }
         });
+        // However many strangers come, half of the room is left for clients that may use the server.
+        let each = site.options.max_connections_each.min(site.options.max_connections);
+        let lobby = Lobby::new(each / 2);
         loop {
             let place = tokio::select! {
                 place = places.clone().acquire_owned() => place,
@@ -191,13 +197,14 @@ impl HttpServer {
             };
             let _ = connection.set_nodelay(true);
             close_unread(&connection, site.options.unread_time);
-            let (site, stop) = (site.clone(), stop.clone());
+            let (site, stop, guest) = (site.clone(), stop.clone(), lobby.enter());
             tokio::spawn(async move {
-                let (_place, _counted) = (place, counted);
+                let (_place, _counted, guest) = (place, counted, &guest);
                 let service = hyper::service::service_fn(|request| {
                     let site = site.clone();
                     async move {
-                        Ok::<_, std::convert::Infallible>(endpoint::respond(&site, from.ip(), request).await)
+                        let answer = endpoint::respond(&site, from.ip(), guest, request).await;
+                        Ok::<_, std::convert::Infallible>(answer)
                     }
                 });
                 let connection = http1::Builder::new()
@@ -209,9 +216,22 @@ impl HttpServer {
                 tokio::select! {
                     // What a client does to its own connection concerns nobody else.
                     _ = connection.as_mut() => return,
-                    () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+                    () = unknown_for(guest, site.options.head_time.min(FIRST_REQUEST)) => return,
+                    () = stop.cancelled() => {}
                 }
-                let _ = connection.await;
+                // A client that has asked for nothing yet has nothing to wait for.
+                if guest.is_waiting() {
+                    return;
+                }
+                connection.as_mut().graceful_shutdown();
+                let stopped = async {
+                    site.stop.cancelled().await;
+                    tokio::time::sleep(super::CANCEL_GRACE * 2).await;
+                };
+                tokio::select! {
+                    _ = connection => {}
+                    () = stopped => {}
+                }
             });
         }
         drop(listener);
@@ -225,6 +245,21 @@ impl HttpServer {
         }
         site.stop.cancel();
         site.sessions.clear();
+    }
+}
+
+/// Ends when a connection has to make room, or its client has not shown for so long that it may use the
+/// server.
+async fn unknown_for(guest: &LobbyGuest, time: Duration) {
+    let late = async {
+        tokio::time::sleep(time).await;
+        if !guest.is_waiting() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = guest.turned_out() => {}
+        () = late => {}
     }
 }
 

@@ -16,7 +16,7 @@ use super::place;
 use super::python::{self, PythonProgram, Ran};
 use crate::options::{Call, Options, within_time};
 use crate::paths;
-use crate::shell::{command_view, no_nul, program_view, seconds, within};
+use crate::shell::{command_view, no_nul, program_view, run_by_shell, seconds, within};
 
 /// The longest name of a session.
 const LONGEST_NAME: usize = 100;
@@ -151,7 +151,7 @@ async fn show(call: &Call<'_>, path: &str) -> Result<ToolOutput, ToolError> {
 }
 
 /// Run a command of the shell. The result has its output, its errors and its exit code.
-#[tool(category = "shell", sandboxed, viewer = command_view, finish = within_time)]
+#[tool(category = "shell", sandboxed, viewer = command_view, finish = run_by_shell)]
 pub(crate) async fn shell_execute(
     context: &ToolContext,
     #[tool(setup)] options: &Options,
@@ -213,7 +213,7 @@ pub(crate) async fn shell_execute_streaming(
 }
 
 fn finish_streaming(tool: ToolDef, options: &Options) -> ToolDef {
-    within_time(tool, options).with_output_schema(output_schema_of::<Vec<String>>())
+    run_by_shell(tool, options).with_output_schema(output_schema_of::<Vec<String>>())
 }
 
 /// A command with its time, its variables and its folder.
