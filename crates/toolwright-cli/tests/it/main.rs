@@ -45,6 +45,4 @@ mod trust_door;
 mod variables;
 mod view;
 
-use support::{
-    NO_SERVERS, RUN_ID, fed, json, json_with, last_session, show, show_in, show_with, trust,
-};
+use support::{NO_SERVERS, RUN_ID, fed, json, json_with, last_session, show, show_in, show_with, trust};

@@ -54,7 +54,8 @@ tools:
 ";
     let Some(folder) = folder(file) else { return };
     let tools = value(&run(folder.path(), &["tools", "-f", "t.yaml", "--format", "json"]));
-    let names: Vec<&str> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["py_add", "plus"]);
     assert_eq!(tools[1]["description"], "More.");
     assert_eq!(value(&run(folder.path(), &["call", "plus", "x=41", "-f", "t.yaml"])), json!(42));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_core::{
-    ErrorKind, ExecRequest, DataError, Sandbox, ToolError, ToolOutput, read_data, run_blocking,
+    DataError, ErrorKind, ExecRequest, Sandbox, ToolError, ToolOutput, read_data, run_blocking,
 };
 use toolwright_python::{PythonFile, PythonOptions};
 use toolwright_sandbox::{Network, ProcessSandbox, SandboxPolicy};
