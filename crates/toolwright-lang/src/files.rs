@@ -56,7 +56,7 @@ impl<P: Into<PathBuf>> From<P> for Source {
 
 /// A file that was read: the root or one of its includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadFile {
+pub struct FileDigest {
     /// Its path, as it was opened.
     pub path: PathBuf,
     /// The SHA-256 of its bytes, in hexadecimal digits.
@@ -77,7 +77,7 @@ pub(crate) struct Loader {
     work_dir: Option<PathBuf>,
     access: Access,
     /// What was read so far, in order.
-    pub(crate) read: Vec<ReadFile>,
+    pub(crate) read: Vec<FileDigest>,
     bytes: usize,
     /// The files being read, outermost first.
     stack: Vec<PathBuf>,
@@ -111,7 +111,7 @@ impl Loader {
                         format!("`{}` is a link, and a found file is not read through one", link.display());
                     return Err(Unreadable { hint: Some(NAME_IT), ..Unreadable::new(problem) });
                 }
-                // Reading from a pipe could wait for ever.
+                // Reading from a pipe could block indefinitely.
                 if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
                     return Err(Unreadable::new("it is not a file"));
                 }
@@ -129,7 +129,7 @@ impl Loader {
         self.bytes += text.len();
         let digest = Sha256::digest(text.as_bytes());
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.read.push(ReadFile { path: path.to_owned(), sha256 });
+        self.read.push(FileDigest { path: path.to_owned(), sha256 });
         Ok(text)
     }
 

@@ -76,7 +76,7 @@ pub use dotenv::{find_dotenv, parse_dotenv};
 pub use env::Variable;
 pub use error::{Raised, class_of, raise, raised};
 pub use exec::FlowLimits;
-pub use files::{ReadFile, Source};
+pub use files::{FileDigest, Source};
 pub use flow::FAILED_AT;
 pub use hint::format_arguments;
 pub use host::{Host, Imports, Models, Server, ServerState, ServerTools, Trust};

@@ -13,7 +13,7 @@ use toolwright_core::{DataError, PathSegment};
 use crate::diag::{Diagnostic, FileSpan, LoadError, Problems, Severity};
 use crate::env::{self, Variable};
 use crate::file;
-use crate::files::{Access, Loader, ReadFile, Source};
+use crate::files::{Access, FileDigest, Loader, Source};
 use crate::host::Host;
 use crate::needs::{Needs, Wanted};
 use crate::sections;
@@ -41,7 +41,7 @@ pub struct SourceFile {
     folder: Option<PathBuf>,
     /// The sections that the program has read.
     read: BTreeSet<&'static str>,
-    files: Vec<ReadFile>,
+    files: Vec<FileDigest>,
 }
 
 /// A section of a file that a program has read into a type of its own.
@@ -114,7 +114,7 @@ impl SourceFile {
     }
 
     /// The file and its includes, each with the hash of what was read, in the order of reading.
-    pub fn files(&self) -> &[ReadFile] {
+    pub fn files(&self) -> &[FileDigest] {
         &self.files
     }
 

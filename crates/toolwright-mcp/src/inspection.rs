@@ -166,7 +166,7 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// Whether a name is no common word: it has a `_`, `-`, digit or capital letter in it.
+/// Whether a name is not a common word: it has a `_`, `-`, digit or capital letter in it.
 fn is_distinct(name: &str) -> bool {
     name.len() >= 4 && name.chars().any(|c| "_-".contains(c) || c.is_ascii_digit() || c.is_uppercase())
 }

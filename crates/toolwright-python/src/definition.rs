@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// One tool, as the worker reads it from hints and docstring.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Definition {
+pub(crate) struct PythonDefinition {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) description: String,
@@ -41,7 +41,7 @@ pub struct LeftOut {
 /// All that a worker reports of its file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Description {
-    pub(crate) tools: Vec<Definition>,
+    pub(crate) tools: Vec<PythonDefinition>,
     #[serde(default)]
     pub(crate) left_out: Vec<LeftOut>,
     /// The version of the interpreter.

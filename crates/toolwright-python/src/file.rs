@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use toolwright_core::{BoxFuture, ExecRequest, Sandbox, SpawnRequest, ToolError, ToolSource, Toolset};
 
-use crate::definition::{Definition, LeftOut};
+use crate::definition::{LeftOut, PythonDefinition};
 use crate::tool::PythonTool;
 use crate::worker::{BOOTSTRAP, Worker};
 
@@ -36,7 +36,9 @@ impl Default for PythonOptions {
 /// A file of Python functions as a source of tools.
 ///
 /// ```no_run
-/// # async fn example(sandbox: std::sync::Arc<dyn toolwright_core::Sandbox>) -> Result<(), toolwright_core::ToolError> {
+/// # use std::sync::Arc;
+/// # use toolwright_core::{Sandbox, ToolError};
+/// # async fn example(sandbox: Arc<dyn Sandbox>) -> Result<(), ToolError> {
 /// use toolwright_core::{ExecRequest, ToolSource as _};
 /// use toolwright_python::{PythonFile, PythonOptions};
 ///
@@ -48,14 +50,14 @@ impl Default for PythonOptions {
 /// ```
 #[derive(Clone)]
 pub struct PythonFile {
-    inner: Arc<Inner>,
+    inner: Arc<OpenedFile>,
     tools: Toolset,
     left_out: Vec<LeftOut>,
     python: String,
 }
 
 /// What the tools of a file share.
-pub(crate) struct Inner {
+pub(crate) struct OpenedFile {
     sandbox: Arc<dyn Sandbox>,
     interpreter: ExecRequest,
     path: String,
@@ -72,7 +74,7 @@ impl PythonFile {
         path: impl Into<String>,
         options: PythonOptions,
     ) -> Result<Self, ToolError> {
-        let inner = Inner { sandbox, interpreter, path: path.into(), options, worker: Mutex::default() };
+        let inner = OpenedFile { sandbox, interpreter, path: path.into(), options, worker: Mutex::default() };
         let inner = Arc::new(inner);
         let worker = inner.start().await?;
         let description = worker.description.clone();
@@ -116,7 +118,7 @@ impl std::fmt::Debug for PythonFile {
     }
 }
 
-impl Inner {
+impl OpenedFile {
     async fn start(&self) -> Result<Worker, ToolError> {
         let mut request = self.interpreter.clone();
         // Isolated from the variables and packages of the user, unbuffered, and without writing byte code.
@@ -126,7 +128,7 @@ impl Inner {
     }
 
     /// The worker, and whether it was started for this call in the place of one that ended.
-    pub(crate) async fn worker(&self, wanted: &Definition) -> Result<(Arc<Worker>, bool), ToolError> {
+    pub(crate) async fn worker(&self, wanted: &PythonDefinition) -> Result<(Arc<Worker>, bool), ToolError> {
         let mut place = self.worker.lock().await;
         if let Some(worker) = place.as_ref() {
             worker.settled().await;

@@ -16,7 +16,7 @@ const MAX_ATTACHED: u64 = 128 << 20;
 
 /// One frame of the worker.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct WorkerFrame {
     pub(crate) header: Value,
     pub(crate) attachments: Vec<Vec<u8>>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn encode(mut header: Value, attachments: &[&[u8]]) -> io::Result<Vec
 }
 
 /// Reads a frame; `None` when the worker closed the connection between two.
-pub(crate) async fn read(input: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+pub(crate) async fn read(input: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<WorkerFrame>> {
     let mut length = [0; 4];
     let first = input.read(&mut length).await?;
     if first == 0 {
@@ -75,7 +75,7 @@ pub(crate) async fn read(input: &mut (impl AsyncRead + Unpin)) -> io::Result<Opt
     for length in lengths {
         attachments.push(take(input, length).await?);
     }
-    Ok(Some(Frame { header, attachments }))
+    Ok(Some(WorkerFrame { header, attachments }))
 }
 
 /// Reads so many bytes; memory grows with what arrives, not with what is announced.

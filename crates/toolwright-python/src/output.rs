@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolwright_core::{Content, ErrorKind, ToolError, ToolOutput};
 
-use crate::frame::Frame;
+use crate::frame::WorkerFrame;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -50,7 +50,7 @@ impl fmt::Display for Traceback {
 impl std::error::Error for Traceback {}
 
 /// What a call returned, or why it failed.
-pub(crate) fn of(frame: Frame) -> Result<ToolOutput, ToolError> {
+pub(crate) fn of(frame: WorkerFrame) -> Result<ToolOutput, ToolError> {
     let broken =
         |error: serde_json::Error| ToolError::new(format!("the worker's result cannot be read: {error}"));
     if frame.header.get("type").and_then(Value::as_str) == Some("error") {

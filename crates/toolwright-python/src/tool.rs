@@ -12,8 +12,8 @@ use toolwright_core::{
     ToolSpec,
 };
 
-use crate::definition::Definition;
-use crate::file::Inner;
+use crate::definition::PythonDefinition;
+use crate::file::OpenedFile;
 use crate::output;
 use crate::worker::{CallEvent, RunningCall, gone};
 
@@ -26,14 +26,14 @@ const MAX_PARTIAL: usize = 16 << 10;
 
 /// One function of a file.
 pub(crate) struct PythonTool {
-    file: Arc<Inner>,
-    definition: Definition,
+    file: Arc<OpenedFile>,
+    definition: PythonDefinition,
     spec: ToolSpec,
     policy: ToolPolicy,
 }
 
 impl PythonTool {
-    pub(crate) fn new(file: &Arc<Inner>, definition: Definition) -> Self {
+    pub(crate) fn new(file: &Arc<OpenedFile>, definition: PythonDefinition) -> Self {
         let mut spec = ToolSpec::new(definition.name.as_str(), definition.description.clone());
         spec.parameters = definition.parameters.clone();
         spec.output_schema = definition.output.clone();

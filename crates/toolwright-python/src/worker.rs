@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use toolwright_core::{ProcessHandle, Sandbox, SpawnRequest, ToolError};
 
 use crate::definition::Description;
-use crate::frame::{self, Frame};
+use crate::frame::{self, WorkerFrame};
 
 /// How long a cancelled call may take to end before the worker is killed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -55,14 +55,14 @@ pub(crate) enum CallEvent {
         question: Value,
     },
     /// The call has ended, well or not.
-    End(Frame),
+    End(WorkerFrame),
     /// The worker has ended, for this reason.
     Gone(String),
 }
 
 /// Calls that wait for the worker, and why there can be no more.
 #[derive(Default)]
-struct Waiting {
+struct WaitingCalls {
     calls: HashMap<u64, Call>,
     gone: Option<String>,
 }
@@ -76,13 +76,13 @@ struct Call {
 /// What the reader of the worker and its calls share.
 struct Shared {
     handle: Box<dyn ProcessHandle>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingCalls>,
     /// How many calls have been stopped and have not ended.
     stopping: watch::Sender<usize>,
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingCalls> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,7 +174,7 @@ impl Worker {
         self.shared.waiting().gone.clone()
     }
 
-    /// Waits until calls that were stopped have ended, or the worker has ended with them: a new call is not to
+    /// Waits until calls that were stopped have ended, or the worker has ended with them: a new call must not
     /// be killed for an old one.
     pub(crate) async fn settled(&self) {
         // The sender is here, so waiting cannot fail.
@@ -349,7 +349,7 @@ async fn ended(shared: &Shared) -> String {
 fn take(
     shared: &Shared,
     ready: &mut Option<oneshot::Sender<Result<Description, ToolError>>>,
-    frame: Frame,
+    frame: WorkerFrame,
 ) -> Result<(), String> {
     let header = &frame.header;
     let text = |key: &str| header.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

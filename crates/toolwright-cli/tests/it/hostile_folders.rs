@@ -1,7 +1,7 @@
 //! Folders as strangers may have made them: the table of the trust corpus.
 
-/// A name, the file, and what stands beside it. In all texts `{OUT}` is a folder outside, `{PORT}` a port that
-/// is listened on.
+/// A name, the file, and what stands beside it. In all texts `{OUT}` is a folder outside, `{PORT}` a port
+/// with a listener.
 pub type HostileFolder = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// A flow that calls `helper`, and what the commands call.

@@ -121,8 +121,8 @@ impl Approvals {
         }
     }
 
-    /// Sets rules that nothing loosens: they hold for calls of persons too, and their `ask` is not answered by
-    /// [`assume_yes`](Self::assume_yes). Those that approve do not count.
+    /// Sets rules that nothing loosens: they hold for calls of persons too, and `assume_yes` does not answer
+    /// their `ask`. Those that approve do not count.
     pub(crate) fn set_mandatory(&mut self, policy: &Policy) {
         self.mandatory = Some(Arc::new(policy.only_tightening()));
     }

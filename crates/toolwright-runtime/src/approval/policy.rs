@@ -81,7 +81,7 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Whether whoever is asked may approve the call.
+    /// Whether an approver may approve the call.
     pub(super) fn offers_approval(&self) -> bool {
         self.choices.as_ref().is_none_or(|choices| choices.contains(&Choice::Approve))
     }

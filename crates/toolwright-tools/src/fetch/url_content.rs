@@ -49,8 +49,7 @@ async fn url_content(
 ) -> Result<String, ToolError> {
     if render {
         let error = "scripts of a page are run in a browser, which this tool does not have";
-        return Err(ToolError::invalid(error)
-            .hint("leave out `render`, or use a tool that drives a browser: `browser_open`"));
+        return Err(ToolError::invalid(error).hint("leave out `render`, or use a tool that drives a browser"));
     }
     content(web, context, &url, format).await
 }
@@ -86,7 +85,21 @@ async fn content(
 
 /// The tool `check_website_status`: whether a site answers, with what status and how fast.
 pub fn check_website_status(options: &Options) -> ToolDef {
-    let tool = within_documented(website_status(&Web::new(options)), options, FETCH_TIME);
+    within_documented(website_status(&Web::new(options)), options, FETCH_TIME)
+}
+
+/// Check whether a website can be reached.
+#[tool(name = "check_website_status", category = "web", read_only, finish = with_status)]
+async fn website_status(
+    context: &ToolContext,
+    #[tool(setup)] web: &Web,
+    /// The address to check.
+    url: String,
+) -> Result<ToolOutput, ToolError> {
+    status(web, context, &url).await.map(ToolOutput::json)
+}
+
+fn with_status(tool: ToolDef, _: &Web) -> ToolDef {
     tool.with_output_schema(object(
         json!({
             "online": {"type": "boolean"},
@@ -95,17 +108,6 @@ pub fn check_website_status(options: &Options) -> ToolDef {
         }),
         json!({"error": {"type": "string"}}),
     ))
-}
-
-/// Check whether a website can be reached.
-#[tool(name = "check_website_status", category = "web", read_only)]
-async fn website_status(
-    context: &ToolContext,
-    #[tool(setup)] web: &Web,
-    /// The address to check.
-    url: String,
-) -> Result<ToolOutput, ToolError> {
-    status(web, context, &url).await.map(ToolOutput::json)
 }
 
 /// A site is online when it answers and its server did not fail. A refused address says nothing about a site.

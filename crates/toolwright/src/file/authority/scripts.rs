@@ -43,7 +43,7 @@ const INTERPRETERS: [&str; 18] = [
     "php", "lua", "Rscript", "tclsh", "java",
 ];
 
-/// How the names of programs and scripts end. A data file that a command writes is no script.
+/// How the names of programs and scripts end. A data file that a command writes is not a script.
 const ENDINGS: [&str; 24] = [
     "sh", "bash", "zsh", "fish", "py", "pyz", "js", "mjs", "cjs", "ts", "mts", "rb", "pl", "php", "lua", "r",
     "R", "jar", "tcl", "exe", "bat", "ps1", "wasm", "mk",

@@ -184,7 +184,7 @@ fn scripts_of_commands_are_bound_to_their_content() {
         std::fs::remove_file(at(script)).unwrap();
         assert_eq!(digest(), missing);
     }
-    // What a command writes is no script.
+    // What a command writes is not a script.
     for data in ["server.log", "data.db", "started"] {
         let text = format!(
             "mcp: {{s: {{transport: stdio, command: sh, args: [-c, 'touch {data}; exec x --log {data}'], auto_import_scope: none}}}}"
