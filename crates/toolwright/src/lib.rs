@@ -86,9 +86,10 @@ pub use toolwright_core::{
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
-    ApprovalRequest, Approver, AskPurpose, AssistantMessage, CONFIDENTIAL, CallInfo, CallNote, Choice,
-    Decision, Dispatch, Form, FormAuthor, FormBody, FormReply, Invocation, InvokeOptions, Message, Notice,
-    Origin, Person, ProgressListener, Requester, ToolCall, ToolResult, Truncation, Validator,
+    ApprovalRequest, Approver, AskPurpose, AssistantMessage, CONFIDENTIAL, CallInfo, CallNote, CallTimeout,
+    Choice, Decision, Dispatch, ForeignClass, Form, FormAuthor, FormBody, FormReply, Invocation,
+    InvokeOptions, Message, Notice, Origin, Person, PersonWait, ProgressListener, Requester, ToolCall,
+    ToolResult, Truncation, Validator,
 };
 // Models, as the loop sees them.
 #[doc(inline)]

@@ -45,7 +45,7 @@ fn a_policy_lets_a_client_do_more() {
         .unwrap();
     let args = ["mcp", "call", "remember", "note=x", "--json", "--", US, "serve", "--policy", "policy.yaml"];
     let shown = show_in(folder.path(), &args, "");
-    assert!(shown.contains(r#""text":"[\"x\"]""#) && shown.ends_with("--- exit 0\n"), "{shown}");
+    assert!(shown.contains(r#""value":["x"]"#) && shown.ends_with("--- exit 0\n"), "{shown}");
 }
 
 #[test]

@@ -90,7 +90,16 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("import_timeout", Inert),
             ],
         ),
-        ("environment_variable", &[("description", Inert), ("persistent", Inert), ("secret", Inert)]),
+        (
+            "environment_variable",
+            &[
+                ("description", Inert),
+                ("persistent", Inert),
+                // Read with the variables as a whole.
+                ("secret", Inert),
+                ("secret_visible_to_model", Inert),
+            ],
+        ),
         (
             "mcp_server_stdio",
             &[
@@ -161,6 +170,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("require_confirmation", Inert),
                 ("ui_hint", Inert),
                 ("ui_hint_args", Inert),
+                ("timeout", Read(AuthorityReader::call_time)),
             ],
         ),
         (
@@ -203,6 +213,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("ui_hint", Inert),
                 ("ui_hint_args", Inert),
                 ("config", Shape("config_of_a_tool")),
+                ("timeout", Read(AuthorityReader::call_time)),
             ],
         ),
         // Names and patterns refer to tools that are defined elsewhere.
@@ -223,7 +234,14 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
         ),
         (
             "call",
-            &[("call", Inert), ("params", Inert), ("catch", Inert), ("ui_hint", Inert), ("store_as", Inert)],
+            &[
+                ("call", Inert),
+                ("params", Inert),
+                ("catch", Inert),
+                ("ui_hint", Inert),
+                ("store_as", Inert),
+                ("timeout", Read(AuthorityReader::call_time)),
+            ],
         ),
         ("eval", &[("eval", Inert), ("store_as", Inert)]),
         ("if", &[("if", Inert), ("then", Shape("body")), ("else", Shape("body")), ("store_as", Inert)]),

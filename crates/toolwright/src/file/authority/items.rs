@@ -167,6 +167,18 @@ impl AuthorityReader {
             let kind = if secret { " (secret)" } else { "" };
             let shown = format!("${name}{kind}, from the environment or the nearest .env file");
             self.item(AuthorityKind::Reads, shown, json!(name));
+            if about.get("secret_visible_to_model").and_then(Value::as_bool) == Some(true) {
+                let shown = format!("models see the value of ${name}");
+                self.item(AuthorityKind::Reads, shown, json!([name, "visible"]));
+            }
+        }
+    }
+
+    /// A time-out of a call restricts; doing without one does not.
+    pub(super) fn call_time(&mut self, at: &str, value: &Value) {
+        if !value.is_number() && !value.is_null() {
+            let shown = format!("{at} is {} instead of a number of seconds", on_one_line(value));
+            self.item(AuthorityKind::Sandbox, shown, value.clone());
         }
     }
 

@@ -84,6 +84,8 @@ fn what_opens_something_is_an_item_of_its_kind() {
         ("python: {write: [out]}", Paths, "out"),
         ("python: {interpreter: ./python}", Starts, "./python"),
         ("resources: ['docs/*']", Paths, "docs/*"),
+        ("env: {K: {secret: true, secret_visible_to_model: true}}", Reads, "models see the value of $K"),
+        ("tools: [{name: t, timeout: none, do: {eval: 1}}]", AuthorityKind::Sandbox, "timeout"),
         ("limits: {turns: 21}", AuthorityKind::Sandbox, "21 instead of 20"),
         ("limits: {max_output: 0}", AuthorityKind::Sandbox, "max_output"),
     ] {
