@@ -123,7 +123,7 @@ mod tests {
                 let mut out = String::new();
                 let mut last = 0;
                 for cut in cuts.iter().copied().chain([text.len()]) {
-                    out.push_str(&stream.push(&text[last..cut]));
+                    out.push_str(&stream.push(text.get(last..cut).unwrap()));
                     last = cut;
                 }
                 out + &stream.finish()
