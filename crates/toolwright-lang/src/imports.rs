@@ -345,8 +345,17 @@ impl FileBuilder<'_> {
     pub(crate) fn import_tools(&mut self, node: &Node, into: &mut Tools, scope: &str) {
         let Some(reference) = text(node, "import_tools") else { return };
         let place = node.get("import_tools").map_or(node.place, |node| node.place);
-        let prefix = text(node, "prefix").unwrap_or_default();
         let from_server = is_server(&reference);
+        // As llm-workers has it for toolkits.
+        if node.get("prefix").is_none() && !from_server {
+            let message = "`import_tools` of a toolkit needs the key `prefix`";
+            self.problems.error_hint(
+                place,
+                message,
+                "what each name gets in front; `prefix: ''` for nothing",
+            );
+        }
+        let prefix = text(node, "prefix").unwrap_or_default();
         if from_server && self.is_unknown(&reference) {
             self.unasked.push(prefix.clone());
         }

@@ -135,9 +135,11 @@ fn play(name: &str, folder: &Path, home: &Path) -> usize {
         match &block.mark {
             Some((mark, value)) if mark == "file" => {
                 std::fs::write(folder.join(value), &block.text).unwrap();
-                // A reader at a terminal is asked once, and says yes.
-                let trusted = shell("toolwright trust . --yes", folder, home);
-                assert!(trusted.status.success(), "{name}: {}", String::from_utf8_lossy(&trusted.stderr));
+                if value == "toolwright.yaml" {
+                    // A reader at a terminal is asked once, and says yes.
+                    let trusted = shell("toolwright trust . --yes", folder, home);
+                    assert!(trusted.status.success(), "{name}: {}", String::from_utf8_lossy(&trusted.stderr));
+                }
             }
             Some((mark, _)) if mark == "not run" => continue,
             _ => {}
@@ -264,7 +266,7 @@ fn check_block(text: &str, wanted: &str, place: &str) {
     std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
     // What the pages let a sandbox write to.
     std::fs::create_dir(folder.path().join("build")).unwrap();
-    let shown = show_in(folder.path(), &["check"], "");
+    let shown = show_in(folder.path(), &["check", "toolwright.yaml"], "");
     match wanted {
         "passes" => assert!(shown.contains("no problems") && shown.ends_with("exit 0\n"), "{place}{shown}"),
         _ => assert!(shown.contains(wanted) && shown.ends_with("exit 2\n"), "{place}{shown}"),

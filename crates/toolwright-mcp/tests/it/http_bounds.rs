@@ -48,15 +48,21 @@ async fn holding(change: impl FnOnce(&mut HttpOptions), configure: impl FnOnce(S
 #[tokio::test]
 async fn one_address_cannot_take_every_connection() {
     let server = holding(|options| options.max_connections_each = 3, |server| server).await;
-    let mut idle = Vec::new();
+    let mut calls = Vec::new();
     for _ in 0..3 {
-        idle.push(TcpStream::connect(&server.served.address).await.unwrap());
+        let served = Served::at(server.served.address.parse().unwrap());
+        calls.push(tokio::spawn(async move { served.alone(&[], "tools/call", hold()).await.status }));
+        // There is room for one connection whose client is not known yet.
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
     let ping = async || server.served.alone(&[], "tools/list", json!({})).await.status;
-    // The server takes connections in order, so by now it has those that idle.
+    until_status(503, ping).await;
     let refused = server.served.raw(b"").await;
     assert_eq!((refused.status, refused.body.trim()), (503, "this address has too many connections"));
-    idle.pop();
+    server.permits.add_permits(3);
+    for call in calls {
+        assert_eq!(call.await.unwrap(), 200);
+    }
     until_status(200, ping).await;
 }
 
