@@ -228,6 +228,11 @@ impl Instance {
             return Ok((report.host, report.body, report.note));
         };
         let text = self.page(&tab, WalkOptions::default()).await?;
+        // A document that was replaced during the walk has nothing in common with the one before.
+        if self.main_world(&tab).await?.id != world {
+            let report = self.view(number, settled.clone()).await?;
+            return Ok((report.host, report.body, report.note));
+        }
         let changed = differences(&before, &text.lines);
         let mut lines = Vec::new();
         let mut committed: Vec<(usize, ElementKey)> = Vec::new();

@@ -114,19 +114,19 @@ async fn an_element_that_was_replaced_is_never_another() {
 async fn a_recycled_element_is_not_touched() {
     let server = Server::page(
         "<button id=b onclick=\"log.textContent='deleted'\">Open A</button><p id=log></p>\
-         <script>setTimeout(() => { b.textContent = 'Delete B' }, 700)</script>",
+         <script>setTimeout(() => { b.textContent = 'Delete B' }, 3000)</script>",
     )
     .await;
     let surfer = Surfer::new(&server).await;
     let page = surfer.open(&server, "/").await;
     let button = reference(&page, "Open A");
-    surfer.act(json!([{"do": "wait", "text": "1.2"}])).await;
+    surfer.act(json!([{"do": "wait", "text": "3.5"}])).await;
     let shown = surfer.act(json!([{"do": "click", "ref": button}])).await;
     assert!(shown.contains("clicked button \"Delete B\""), "the wait has shown its new name: {shown}");
 
     let page = surfer.open(&server, "/again").await;
     let button = reference(&page, "Open A");
-    tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(4000)).await;
     let error = surfer.error("browser_act", json!({"steps": [{"do": "click", "ref": button}]})).await;
     assert!(error.contains("was \"Open A\" and is \"Delete B\" now"), "{error}");
     assert!(!surfer.text("browser_read", json!({})).await.contains("deleted"));
