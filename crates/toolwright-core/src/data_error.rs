@@ -115,7 +115,7 @@ impl From<DataError> for ToolError {
 ///
 /// ```
 /// use serde_json::json;
-/// use toolwright_core::{Step, read_data};
+/// use toolwright_core::{PathSegment, read_data};
 ///
 /// #[derive(Debug, serde::Deserialize)]
 /// #[serde(deny_unknown_fields)]
@@ -123,9 +123,9 @@ impl From<DataError> for ToolError {
 ///     decision: String,
 /// }
 ///
-/// let misfit = read_data::<Vec<Rule>>(&json!([{"decision": "ask"}, {"decison": "ask"}])).unwrap_err();
-/// assert_eq!(misfit.path, [Step::Index(1), Step::from("decison")]);
-/// assert_eq!(misfit.to_string(), "unknown key `decison`; did you mean `decision`?");
+/// let error = read_data::<Vec<Rule>>(&json!([{"decision": "ask"}, {"decison": "ask"}])).unwrap_err();
+/// assert_eq!(error.path, [PathSegment::Index(1), PathSegment::from("decison")]);
+/// assert_eq!(error.to_string(), "unknown key `decison`; did you mean `decision`?");
 /// ```
 pub fn read_data<T: DeserializeOwned>(data: &Value) -> Result<T, DataError> {
     let error = match T::deserialize(data) {

@@ -81,7 +81,7 @@ type Watcher = (Verbosity, Arc<dyn Fn(&str) + Send + Sync>);
 /// use serde_json::json;
 /// use toolwright_core::{ToolDef, ToolSpec, Toolset};
 /// use toolwright_models::{Reply, ScriptedModel};
-/// use toolwright_prompted::{Mode, ModelCompleter, Next, PromptMessage, ToolUser};
+/// use toolwright_prompted::{CallMode, ModelCompleter, Next, PromptMessage, ToolUser};
 /// use toolwright_runtime::Run;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -91,7 +91,7 @@ type Watcher = (Verbosity, Arc<dyn Fn(&str) + Send + Sync>);
 /// let model = ScriptedModel::new([Reply::text(call), Reply::text("It says pong.").expecting("<stdout>\npong")]);
 /// let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model)))).await?;
 /// let messages = PromptMessage::list_from_json(&json!([{"role": "user", "content": "Ping!"}]))?;
-/// let answer = user.use_tools(&messages, Mode::Automatic).await?;
+/// let answer = user.use_tools(&messages, CallMode::Automatic).await?;
 /// assert_eq!(answer, Next::Message(PromptMessage::Assistant { content: "It says pong.".into() }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();

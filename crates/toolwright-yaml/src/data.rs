@@ -31,9 +31,9 @@ pub fn read_data(name: &str, text: &str) -> Result<Value, LoadError> {
 /// they are written.
 ///
 /// ```
-/// use toolwright_yaml::Document;
+/// use toolwright_yaml::YamlDocument;
 ///
-/// let rules = Document::read("rules.yaml", "- tools: a\n- {tools: b, on: yes}\n")?;
+/// let rules = YamlDocument::read("rules.yaml", "- tools: a\n- {tools: b, on: yes}\n")?;
 /// assert_eq!(rules.to_json(), serde_json::json!([{"tools": "a"}, {"tools": "b", "on": true}]));
 /// assert_eq!(rules.line_of(&[1.into(), "on".into()]), Some(2));
 /// # Ok::<(), toolwright_yaml::LoadError>(())
