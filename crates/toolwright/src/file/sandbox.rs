@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+#[cfg(feature = "mcp")]
+use serde_json::json;
 use toolwright_core::{
     BoxFuture, Connection, DataError, ErrorKind, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox,
     SandboxProcess, SpawnRequest, ToolError, read_data,
