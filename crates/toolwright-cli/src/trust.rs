@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright::file::{SandboxKind, SandboxSection};
 use toolwright::lang::Server;
-use toolwright::sandbox::{Layer, Network};
+use toolwright::sandbox::{Changes, Layer, Network};
 use toolwright::text::visible;
 use toolwright::{ErrorKind, ModelConfig, ToolError, is_secret_name};
 
@@ -146,6 +146,9 @@ fn opens(section: &SandboxSection) -> Vec<String> {
     lines.extend(section.env.pass.iter().map(|name| format!("they see your variable {}", quoted(name))));
     if section.protect.is_some() {
         lines.push("they may write files that run programs outside, such as .git/hooks".to_owned());
+    }
+    if section.changes == Some(Changes::Live) {
+        lines.push("what they write is real at once, not committed at the end of a call".to_owned());
     }
     if let Some(require) = &section.require {
         let dropped = Layer::DEFAULT_REQUIRED.iter().filter(|layer| !require.contains(layer));

@@ -29,6 +29,7 @@ mod context;
 mod data_error;
 mod definition;
 mod dispatch;
+mod effect;
 mod error;
 mod glob;
 mod idle;
@@ -58,6 +59,9 @@ pub use data_error::{DataError, PathSegment, read_data};
 pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{
     AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
+};
+pub use effect::{
+    CallEffect, ChangeKind, EFFECT_NOTE, FileChange, KeepReason, KeptBackChange, MAX_LISTED_CHANGES,
 };
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};

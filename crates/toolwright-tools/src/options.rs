@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolContext, ToolDef, ToolError,
+    CallEffect, CallNote, CallView, EFFECT_NOTE, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox,
+    ToolContext, ToolDef, ToolError,
 };
 
 use toolwright_net::{Proxies, Reach};
@@ -232,7 +233,19 @@ impl Call {
         let sandbox = self.sandbox()?;
         let result = self.while_wanted(sandbox.exec_live(request, &live)).await;
         live.finish();
+        if let Ok(ExecResult { effect: Some(effect), .. }) = &result {
+            self.record(effect);
+        }
         result
+    }
+
+    /// Puts what a sandbox has changed for this call on record.
+    pub(crate) fn record(&self, effect: &CallEffect) {
+        if !effect.is_empty() {
+            // Plain data is always JSON.
+            let value = serde_json::to_value(effect).unwrap_or_default();
+            self.context.note(CallNote::Data { name: EFFECT_NOTE.to_owned(), value });
+        }
     }
 
     /// Runs a command of the tool's own, whose messages are to be understood by us.
@@ -240,7 +253,11 @@ impl Call {
         let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C.UTF-8");
         let request = request.timeout(self.time(HELPER_TIME));
         let sandbox = self.sandbox()?;
-        self.while_wanted(sandbox.exec(request)).await
+        let result = self.while_wanted(sandbox.exec(request)).await;
+        if let Ok(ExecResult { effect: Some(effect), .. }) = &result {
+            self.record(effect);
+        }
+        result
     }
 
     /// The folder that a command runs in, as the command sees it.

@@ -20,6 +20,7 @@ pub mod sandbox;
 pub mod serve;
 pub mod step;
 pub mod tools;
+pub mod undo;
 pub mod view;
 
 use toolwright::{Run, RunEnd};

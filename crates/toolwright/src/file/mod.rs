@@ -3,6 +3,8 @@
 //! Parsing and checking start nothing and read nothing but the file. A
 //! [`Session`](crate::session::Session) opens a file for use.
 
+#[cfg(feature = "sandbox")]
+mod granted;
 mod known;
 #[cfg(feature = "sandbox")]
 mod programs;
