@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright::data::DataTools;
-use toolwright::file::{KnownTools, ToolFile};
-use toolwright::lang::{Loaded, Source, Wanted};
+use toolwright::events::Redactor;
+use toolwright::file::{Caller, Connect, Environment, KnownTools, Sandboxing, Session, ToolFile};
+use toolwright::lang::{LoadError, Loaded, Source, Wanted};
 use toolwright::mcp::Suspension;
-use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session};
-use toolwright::text::clip;
-use toolwright::{Environment, Redactor, RunBuilder, Toolset};
+use toolwright::run::RunBuilder;
+use toolwright::{Error, ToolError, Toolset};
+use toolwright_core::text::clip;
 
 use crate::args::SandboxArgs;
 use crate::commands::{ask, tools};
@@ -191,11 +192,7 @@ pub async fn connected(console: &Console, parsed: &ParsedFile, known: KnownTools
 }
 
 /// A session of the program: who answers and allows what its servers ask, and which models there are.
-fn session(
-    console: &Console,
-    parsed: &ParsedFile,
-    asked: QuestionRoute,
-) -> toolwright::session::SessionBuilder {
+fn session(console: &Console, parsed: &ParsedFile, asked: QuestionRoute) -> toolwright::file::SessionBuilder {
     let answers = FileAnswers {
         console: console.clone(),
         asked,
@@ -223,11 +220,13 @@ fn session(
     builder
 }
 
-fn refused(error: OpenError) -> anyhow::Error {
-    match error {
-        OpenError::File(error) => report::refused(error.problems()).into(),
-        OpenError::Sandbox(error) => Usage::from(error.info()).into(),
-        other => anyhow::anyhow!("{other}"),
+fn refused(error: Error) -> anyhow::Error {
+    if let Some(error) = error.downcast_ref::<LoadError>() {
+        return report::refused(error.problems()).into();
+    }
+    match error.downcast::<ToolError>() {
+        Ok(error) => Usage::from(error.info()).into(),
+        Err(other) => other.into(),
     }
 }
 

@@ -7,9 +7,14 @@ use toolwright_util::lock;
 
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
-use toolwright::expr;
+use toolwright::ToolError;
+use toolwright::content::ToolResult;
+use toolwright::events::EventKind;
+use toolwright::lang::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
-use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, RunEnd, ToolError, ToolResult, nearest, text};
+use toolwright::run::RunEnd;
+use toolwright::tool::{CallNote, ErrorInfo, ErrorKind};
+use toolwright_core::{nearest, text};
 
 use crate::console::Console;
 use crate::prompt::printable;

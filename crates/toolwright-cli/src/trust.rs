@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use toolwright::ToolError;
 use toolwright::file::{SandboxKind, SandboxSection};
 use toolwright::lang::Server;
+use toolwright::model::ModelConfig;
 use toolwright::sandbox::{Layer, Network};
-use toolwright::text::visible;
-use toolwright::{ErrorKind, ModelConfig, ToolError, is_secret_name};
+use toolwright::tool::ErrorKind;
+use toolwright_core::text::visible;
+use toolwright_runtime::is_secret_name;
 
 use crate::console::Console;
 use crate::prompt;

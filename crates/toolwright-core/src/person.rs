@@ -11,21 +11,22 @@ use serde_json::{Map, Value, json};
 use crate::approval::{ApprovalRequest, Approver, Decision};
 use crate::context::{RunScope, ToolContext};
 use crate::dispatch::Requester;
-use crate::tool::BoxFuture;
+use crate::erased::DynPerson;
 
 /// Somebody who can be asked and notified while a run works.
 ///
-/// What a form or a notice says was written by a model or a server: show it escaped, as what it is.
+/// Write the methods as `async fn`. What a form or a notice says was written by a model or a server: show it
+/// escaped, as what it is.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use toolwright_core::{BoxFuture, Form, FormReply, Person, RunScope, ToolContext};
+/// use toolwright_core::{Form, FormReply, Person, RunScope, ToolContext};
 ///
 /// struct Away;
 ///
 /// impl Person for Away {
-///     fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
-///         Box::pin(async { FormReply::Cancelled })
+///     async fn answer(&self, _: &Form) -> FormReply {
+///         FormReply::Cancelled
 ///     }
 /// }
 ///
@@ -39,29 +40,29 @@ pub trait Person: Send + Sync {
     }
 
     /// Decides about one call. The arguments have passed the schema. By default, every call is rejected.
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> impl Future<Output = Decision> + Send {
         let _ = request;
-        Box::pin(async { Decision::reject("this person does not decide about calls") })
+        async { Decision::reject("this person does not decide about calls") }
     }
 
     /// Fills in a form. The caller checks what was filled in against the form's schema.
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply>;
+    fn answer<'a>(&'a self, form: &'a Form) -> impl Future<Output = FormReply> + Send;
 
     /// Shows something that needs no answer. By default, it is dropped.
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, notice: &'a Notice) -> impl Future<Output = ()> + Send {
         let _ = notice;
-        Box::pin(async {})
+        async {}
     }
 }
 
-/// Every person can be an approver of a run; `Arc<dyn Person>` is one too.
-impl Approver for dyn Person {
+/// Every person can be an approver of a run; `Arc<DynPerson>` is one too.
+impl Approver for DynPerson {
     fn name(&self) -> &str {
         Person::name(self)
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        self.approve(request)
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
+        self.approve(request).await
     }
 }
 
@@ -179,19 +180,19 @@ impl Notice {
 }
 
 /// How the person of a run is kept in its state.
-struct PersonOfRun(Arc<dyn Person>);
+struct PersonOfRun(Arc<DynPerson>);
 
 impl RunScope {
     /// Adds the person whom tools may ask and notify.
     #[must_use]
-    pub fn with_person(self, person: Arc<dyn Person>) -> Self {
+    pub fn with_person(self, person: Arc<DynPerson>) -> Self {
         self.with_state(PersonOfRun(person))
     }
 }
 
 impl ToolContext {
     /// The person of the run, if it has one.
-    pub fn person(&self) -> Option<Arc<dyn Person>> {
+    pub fn person(&self) -> Option<Arc<DynPerson>> {
         self.state::<PersonOfRun>().ok().map(|person| person.0.clone())
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolContext, ToolDef, ToolError,
+    CallView, DynSandbox, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, ToolContext, ToolDef, ToolError,
 };
 
 use toolwright_net::{Proxies, Reach};
@@ -190,7 +190,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
+    pub(crate) fn sandbox(&self) -> Result<Arc<DynSandbox>, ToolError> {
         match &self.options.sandbox {
             Some(name) => self.context.sandbox_named(name),
             None => self.context.sandbox(),

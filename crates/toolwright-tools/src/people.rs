@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    Form, FormAuthor, FormBody, FormReply, Notice, Person, ToolContext, ToolDef, ToolError,
+    DynPerson, Form, FormAuthor, FormBody, FormReply, Notice, ToolContext, ToolDef, ToolError,
 };
 
 use crate::options::{Effect, Options, finish};
@@ -17,7 +17,7 @@ use crate::options::{Effect, Options, finish};
 /// The longest text that a person is shown, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-fn person(context: &ToolContext) -> Result<Arc<dyn Person>, ToolError> {
+fn person(context: &ToolContext) -> Result<Arc<DynPerson>, ToolError> {
     context.person().ok_or_else(|| {
         ToolError::new("no user is available to answer").hint("go on without, and say what you assumed")
     })

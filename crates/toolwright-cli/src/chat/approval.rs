@@ -1,7 +1,7 @@
 //! Calls that wait for the person's decision.
 
 use tokio::sync::oneshot;
-use toolwright::{Choice, Decision, Validator};
+use toolwright::approval::{Choice, Decision, Validator};
 
 /// The keys that answer a question: the word each stands for, how it is offered, and what it comes to.
 pub const KEYS: [(char, &str, &str, Choice); 6] = [

@@ -6,11 +6,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use toolwright::Toolset;
+use toolwright::content::{Content, Media, ToolCall, ToolResult};
+use toolwright::events::{Event, EventKind};
+use toolwright::file::{Caller, Connect, Sandboxing};
 use toolwright::lang::Wanted;
-use toolwright::session::{Caller, Connect, Sandboxing};
-use toolwright::{
-    CallNote, Content, Event, EventKind, Media, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
-};
+use toolwright::run::RunEnd;
+use toolwright::tool::{CallNote, ToolDef};
 
 use crate::args::CallArgs;
 use crate::commands::until_stopped;
@@ -133,8 +135,8 @@ fn with_timeout(tools: Toolset, what: &CallArgs) -> anyhow::Result<Toolset> {
 
 /// An error when reading the JSON text would change a number in it.
 fn all_digits(json: &str) -> anyhow::Result<()> {
-    let Some(number) = toolwright::schema::lossy_integer(json) else { return Ok(()) };
-    let number = toolwright::text::clip(number, 100);
+    let Some(number) = toolwright::tool::schema::lossy_integer(json) else { return Ok(()) };
+    let number = toolwright_core::text::clip(number, 100);
     let error = Usage::new(format!("the number {number} has more digits than are kept"));
     Err(error
         .hint("integers have at most 64 bits; write a larger one as text where the tool takes text")

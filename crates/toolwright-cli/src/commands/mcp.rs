@@ -4,10 +4,14 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use toolwright::content::ToolCall;
+use toolwright::events::Event;
 use toolwright::mcp::{
     Answers, HttpTarget, LockFile, McpServer, McpServerBuilder, ServerCommand, ServerStatus, Target, visible,
 };
-use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
+use toolwright::sandbox::ExecRequest;
+use toolwright::tool::{ErrorInfo, ErrorKind, Secret, ToolSource as _};
+use toolwright::{Run, Toolset};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};

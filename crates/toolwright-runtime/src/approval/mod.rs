@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_core::{
-    ApprovalRequest, Approver, Choice, Decision, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
+    ApprovalRequest, Choice, Decision, DynApprover, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
     ToolError, ToolPolicy, ToolSpec, Validator,
 };
 
@@ -42,7 +42,7 @@ const NOBODY_LEFT: &str = "nobody granted approval for this call";
 pub(crate) struct Approvals {
     pub(crate) policy: Option<Arc<Policy>>,
     /// Who is asked, in this order, until one decides.
-    pub(crate) approvers: Vec<Arc<dyn Approver>>,
+    pub(crate) approvers: Vec<Arc<DynApprover>>,
 }
 
 /// Who decided, what, and why.

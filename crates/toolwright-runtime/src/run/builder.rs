@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, CancelToken, Model, ModelDelta, Person, Preparation, RunScope, Sandbox, Secret, Store,
-    ToolError, ToolSource, Toolset,
+    Approver, CancelToken, DynModel, DynPerson, DynSandbox, Error, ModelDelta, Preparation, RunScope, Secret,
+    Store, ToolError, ToolSource, Toolset, ToolsetError,
 };
 
 use super::frame::{RunFrame, RunOptions, RunShared};
@@ -16,7 +16,7 @@ use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run};
 use crate::active::ActiveCalls;
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
-use crate::executor::{Executor, LocalExecutor};
+use crate::executor::{ErasedExecutor, Executor, LocalExecutor};
 use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitScope, RunLimits, Spent};
 use crate::redact::Redactor;
@@ -27,6 +27,8 @@ use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 /// Builds a [`Run`].
 pub struct RunBuilder {
     options: RunOptions,
+    /// Why the tools cannot be a set; `build` reports it.
+    problem: Option<ToolsetError>,
     /// Whether the sources bring the tools that the run begins with too.
     replaced: bool,
     scope: RunScope,
@@ -34,7 +36,7 @@ pub struct RunBuilder {
     by_person: bool,
     parent_limits: Option<LimitScope>,
     spent: Spent,
-    executor: Arc<dyn Executor>,
+    executor: Arc<dyn ErasedExecutor>,
     sinks: Vec<Arc<dyn EventSink>>,
     deltas: Vec<DeltaListener>,
     labels: BTreeMap<String, String>,
@@ -49,8 +51,13 @@ pub struct RunBuilder {
 }
 
 impl RunBuilder {
-    pub(super) fn new(tools: Toolset) -> Self {
+    pub(super) fn new(tools: Result<Toolset, ToolsetError>) -> Self {
+        let (tools, problem) = match tools {
+            Ok(tools) => (tools, None),
+            Err(error) => (Toolset::new(), Some(error)),
+        };
         RunBuilder {
+            problem,
             options: RunOptions { tools, ..RunOptions::default() },
             replaced: false,
             scope: RunScope::new(new_run_id()),
@@ -120,7 +127,7 @@ impl RunBuilder {
     /// Adds the person of the run: they are asked about calls, as an [`approver`](Self::approver) is, and
     /// tools may ask and notify them.
     #[must_use]
-    pub fn person(mut self, person: Arc<dyn Person>) -> Self {
+    pub fn person(mut self, person: Arc<DynPerson>) -> Self {
         self.scope = self.scope.with_person(person.clone());
         self.approver(person)
     }
@@ -163,7 +170,7 @@ impl RunBuilder {
 
     /// Adds a sandbox. The one named `default` is the default, else the first.
     #[must_use]
-    pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<dyn Sandbox>) -> Self {
+    pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<DynSandbox>) -> Self {
         self.scope.sandboxes.insert(name.into(), sandbox);
         self
     }
@@ -177,7 +184,7 @@ impl RunBuilder {
 
     /// Gives tools a model to ask.
     #[must_use]
-    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+    pub fn model(mut self, model: Arc<DynModel>) -> Self {
         self.scope.model = Some(model);
         self
     }
@@ -282,8 +289,12 @@ impl RunBuilder {
         self
     }
 
-    /// Builds the run. An error when the first event cannot be recorded.
-    pub fn build(self) -> Result<Run, ToolError> {
+    /// Builds the run. An error when the tools cannot be a set, for example because two have one name, or the
+    /// first event cannot be recorded.
+    pub fn build(self) -> Result<Run, Error> {
+        if let Some(problem) = self.problem {
+            return Err(problem.into());
+        }
         let mut sinks = self.sinks;
         let (mut first_seq, mut first_span) = (0, 0);
         if let Some(transcript) = self.transcript {
@@ -327,12 +338,13 @@ impl RunBuilder {
             name: entry.tool.spec().name.clone(),
             fingerprint: entry.fingerprint.clone(),
         });
-        frame.shared.events.emit(EventKind::RunStarted {
+        let started = frame.shared.events.emit(EventKind::RunStarted {
             version: FORMAT_VERSION,
             run_id: frame.scope.run_id.clone(),
             labels,
             tools: stamps.collect(),
-        })?;
+        });
+        started.map_err(Error::unavailable)?;
         Ok(Run { frame })
     }
 }
