@@ -8,6 +8,7 @@
 
 mod args;
 mod chat;
+mod client_files;
 mod commands;
 mod console;
 mod demo;
@@ -27,6 +28,7 @@ mod runs;
 mod sandboxes;
 mod server_questions;
 mod spending;
+mod toml_text;
 mod toolbox;
 mod trust;
 mod version;

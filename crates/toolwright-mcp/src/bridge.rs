@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
     Citation, Content, ErrorInfo, ErrorKind, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec,
+    Truncation,
 };
 
 use crate::protocol::{
@@ -282,6 +283,18 @@ pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
     }
 }
 
+/// Adds what a client would otherwise not know: that there is no value, and that the result was cut, once more
+/// at its end. Some clients cut the middle out of a long text, and with it the notice that stands there.
+pub(crate) fn say_what_is_missing(result: &mut CallResult, cut: Option<&Truncation>) {
+    if result.content.is_empty() && result.structured_content.is_none() {
+        result.content.push(write_block(Content::json(Value::Null)));
+    }
+    if let Some(Truncation { original, limit, .. }) = cut {
+        let notice = format!("[the result has {original} bytes and was cut to {limit}]");
+        result.content.push(ContentBlock::text(notice));
+    }
+}
+
 /// Writes one block, with the members that came beside it.
 fn write_parts(block: Content, beside: Option<Value>) -> ContentBlock {
     let Some(Value::Object(mut more)) = beside else { return write_block(block) };
@@ -343,7 +356,7 @@ pub(crate) fn write_block(block: Content) -> ContentBlock {
             write_file(media)
         }
         Content::ResourceLink { uri, name, description, mime_type } => {
-            let beside = Map::new();
+            let beside = title_of(&name);
             ContentBlock::ResourceLink(LinkBlock { uri, name: Some(name), description, mime_type, beside })
         }
         Content::Reasoning { text, .. } => ContentBlock::text(text),
@@ -358,8 +371,15 @@ fn write_file(media: Media) -> ContentBlock {
     let mime_type = Some(media.mime_type);
     let blob = match media.source {
         MediaSource::Url(uri) => {
-            let name = Some(if name.is_empty() { uri.clone() } else { name });
-            return ContentBlock::ResourceLink(LinkBlock { uri, name, mime_type, ..LinkBlock::default() });
+            let name = if name.is_empty() { uri.clone() } else { name };
+            let beside = title_of(&name);
+            return ContentBlock::ResourceLink(LinkBlock {
+                uri,
+                name: Some(name),
+                description: None,
+                mime_type,
+                beside,
+            });
         }
         MediaSource::Data(blob) => blob,
     };
@@ -373,6 +393,11 @@ fn write_file(media: Media) -> ContentBlock {
     ContentBlock::Resource(ResourceBlock { resource, beside: Map::new() })
 }
 
+/// The `title` of a link: some clients show it alone.
+fn title_of(name: &str) -> Map<String, Value> {
+    Map::from_iter([("title".to_owned(), name.into())])
+}
+
 /// The text that Base64 encodes, if it is valid UTF-8.
 fn decoded(blob: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(blob).ok()?).ok()
@@ -381,7 +406,7 @@ fn decoded(blob: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolwright_core::{ToolCall, Truncation};
+    use toolwright_core::ToolCall;
 
     fn result(content: Vec<Content>) -> ToolResult {
         let call = ToolCall::new("1", "t", json!({}));
@@ -524,6 +549,34 @@ mod tests {
         let mut ours = result(output.content);
         ours.extras = Some(Box::new(output.extras));
         assert_eq!(write_result(ours, &ToolSpec::new("t", "d")), answer);
+    }
+
+    #[test]
+    fn cut_or_empty_result_says_so_at_its_end() {
+        let spec = ToolSpec::new("t", "d");
+        let written = |content: Vec<Content>, cut: Option<Truncation>| {
+            let (mut written, _) = super::write_result(result(content), &spec);
+            say_what_is_missing(&mut written, cut.as_ref());
+            serde_json::to_value(written).unwrap()
+        };
+        let empty = written(Vec::new(), None);
+        assert_eq!(empty["content"][0]["text"], "null");
+        assert_eq!(read_result(empty).unwrap().value(), Value::Null);
+        let cut = written(vec![Content::text("a … z")], Some(Truncation { original: 900, limit: 10 }));
+        assert_eq!(cut["content"][1]["text"], "[the result has 900 bytes and was cut to 10]");
+        assert_eq!(written(vec![Content::text("")], None)["content"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn link_has_a_title() {
+        let link = Content::ResourceLink {
+            uri: "file:///a".into(),
+            name: "a".into(),
+            description: None,
+            mime_type: None,
+        };
+        let answer = write_result(result(vec![link]), &ToolSpec::new("t", "d"));
+        assert_eq!(answer["content"][0]["title"], "a");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod call;
 mod chat;
 mod chat_input;
 mod chat_record;
+mod clients;
 mod commands;
 mod data_tools;
 mod discovery;
