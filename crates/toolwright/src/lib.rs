@@ -134,7 +134,7 @@ pub use toolwright_runtime::{
 #[doc(inline)]
 pub use toolwright_runtime::{
     ArgumentMatch, Examples, LimitKind, LimitReached, LimitScope, Policy, PolicyError, Rule, RuleDecision,
-    Ruling, RunLimits, Spent, call_text, strictest_ruling,
+    Ruling, RunLimits, Spent, call_text, strictest_ruling, strictest_ruling_about,
 };
 // What happened.
 #[cfg(feature = "runtime")]

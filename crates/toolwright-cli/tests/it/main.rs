@@ -19,6 +19,7 @@ mod examples;
 mod fake_model;
 mod file_writes;
 mod forwarding;
+mod hooks;
 mod hostile_folders;
 mod instances;
 mod mcp;
