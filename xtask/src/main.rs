@@ -2,6 +2,7 @@
 
 mod bench;
 mod checks;
+mod clients;
 mod conformance;
 mod fuzz;
 mod house;
@@ -27,6 +28,7 @@ cargo xtask checks                   format, house rules, lints, features, docs,
 cargo xtask tidy [--write]           house rules; --write lowers the numbers of xtask/tidy.toml
 cargo xtask house                    figures of the code: lines, names, globals, bool parameters
 cargo xtask conformance              MCP's own suite against our server and client
+cargo xtask clients                  four agents from npm against `serve` and `hook`, with a scripted model
 cargo xtask attacks                  the attacks on files and expressions, in a release build with time bounds
 cargo xtask oracle                   check our requests with the vendors' own clients
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs; --help lists the families
@@ -58,6 +60,7 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(false),
         ["tidy", "--write"] => tidy::run(true),
         ["conformance"] => conformance::run(),
+        ["clients"] => clients::run(),
         ["attacks"] => test::attacks(),
         ["oracle"] => test::oracle(),
         ["vectors", ..] => test::runs(&words),

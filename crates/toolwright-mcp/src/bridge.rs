@@ -26,6 +26,9 @@ const MAX_BLOCKS: usize = 10_000;
 /// The prefix of the protocol's own keys in `_meta`.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
+/// The text of a result that is null. Gemini CLI takes the text `null` for a broken structured result.
+const NO_OUTPUT: &str = "(no output)";
+
 /// The address of an embedded file that has none of its own.
 const RESOURCE_SCHEME: &str = "toolwright:///";
 
@@ -104,7 +107,8 @@ fn content(block: ContentBlock) -> (Content, Map<String, Value>) {
             let citations = citations(&beside);
             let is_json = beside.get("_meta").and_then(|meta| meta.get(JSON_KEY)) == Some(&Value::Bool(true));
             keep_own(&mut beside);
-            match serde_json::from_str(&text).ok().filter(|_| is_json) {
+            let value = if text == NO_OUTPUT { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
+            match value.filter(|_| is_json) {
                 Some(value) => (Content::Json { value }, beside),
                 None => (Content::Text { text, citations }, beside),
             }
@@ -284,14 +288,21 @@ pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
 }
 
 /// Adds what a client would otherwise not know: that there is no value, and that the result was cut, once more
-/// at its end. Some clients cut the middle out of a long text, and with it the notice that stands there.
+/// as its last line. Some clients cut the middle out of a long text, and with it the notice that stands there;
+/// Codex leaves out further blocks as well.
 pub(crate) fn say_what_is_missing(result: &mut CallResult, cut: Option<&Truncation>) {
     if result.content.is_empty() && result.structured_content.is_none() {
         result.content.push(write_block(Content::json(Value::Null)));
     }
     if let Some(Truncation { original, limit, .. }) = cut {
         let notice = format!("[the result has {original} bytes and was cut to {limit}]");
-        result.content.push(ContentBlock::text(notice));
+        match result.content.last_mut() {
+            Some(ContentBlock::Text(last)) if last.beside.is_empty() => {
+                last.text.push_str(if last.text.ends_with('\n') { "" } else { "\n" });
+                last.text.push_str(&notice);
+            }
+            _ => result.content.push(ContentBlock::text(notice)),
+        }
     }
 }
 
@@ -344,7 +355,8 @@ pub(crate) fn write_block(block: Content) -> ContentBlock {
         Content::Json { value } => {
             let meta = json!({JSON_KEY: true});
             let beside = Map::from_iter([("_meta".to_owned(), meta)]);
-            ContentBlock::Text(TextBlock { text: value.to_string(), beside })
+            let text = if value.is_null() { NO_OUTPUT.to_owned() } else { value.to_string() };
+            ContentBlock::Text(TextBlock { text, beside })
         }
         Content::Image(Media { source: MediaSource::Data(data), mime_type, .. }) => {
             ContentBlock::Image(ImageBlock { data, mime_type: Some(mime_type), beside: Map::new() })
@@ -560,10 +572,10 @@ mod tests {
             serde_json::to_value(written).unwrap()
         };
         let empty = written(Vec::new(), None);
-        assert_eq!(empty["content"][0]["text"], "null");
+        assert_eq!(empty["content"][0]["text"], NO_OUTPUT);
         assert_eq!(read_result(empty).unwrap().value(), Value::Null);
         let cut = written(vec![Content::text("a … z")], Some(Truncation { original: 900, limit: 10 }));
-        assert_eq!(cut["content"][1]["text"], "[the result has 900 bytes and was cut to 10]");
+        assert_eq!(cut["content"][0]["text"], "a … z\n[the result has 900 bytes and was cut to 10]");
         assert_eq!(written(vec![Content::text("")], None)["content"].as_array().unwrap().len(), 1);
     }
 
