@@ -33,8 +33,9 @@ cargo xtask attacks                  the attacks on files and expressions, in a 
 cargo xtask oracle                   check our requests with the vendors' own clients
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs; --help lists the families
 cargo xtask pictures                 record a run and the viewer, for README and docs
-cargo xtask package                  the program with pages and completions: an archive, a Debian package
-cargo xtask package static           an archive with a program that needs no C library
+cargo xtask package                  all packages of the program, installed and tried: those of the next two lines
+cargo xtask package linked           an archive and a Debian package; the program needs the C library of this machine
+cargo xtask package static           an archive, a wheel (PyPI) and an npm package; the program needs no C library
 cargo xtask live [FORMAT] [TASK]     tasks for a small real model over three wire formats (downloads 1.1 GB)
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
@@ -69,8 +70,9 @@ fn run() -> Result<()> {
         ["live", format] => live::run(format, ""),
         ["live", format, task] => live::run(format, task),
         ["pictures"] => test::pictures(),
-        ["package"] => package::run(),
-        ["package", "static"] => package::run_static(),
+        ["package"] => package::run(package::Kind::All),
+        ["package", "linked"] => package::run(package::Kind::Linked),
+        ["package", "static"] => package::run(package::Kind::Static),
         ["fuzz", runs] => fuzz::run(runs, None),
         ["fuzz", runs, target] => fuzz::run(runs, Some(target)),
         ["help" | "--help" | "-h"] | [] => {
