@@ -22,6 +22,9 @@ struct KnownTool {
 const KNOWN: KnownTool =
     KnownTool { name: "", ours: &[], aliases: &[], shell: None, path: None, read_only: false };
 
+/// Codex's tool for changes in files.
+pub const PATCH: &str = "apply_patch";
+
 /// Claude Code's tools, and Codex's by the names that its hooks give them.
 const TOOLS: [KnownTool; 20] = [
     KnownTool { name: "Bash", ours: &["bash"], shell: Some("command"), ..KNOWN },
@@ -67,7 +70,7 @@ const TOOLS: [KnownTool; 20] = [
     KnownTool { name: "EnterPlanMode", read_only: true, ..KNOWN },
     KnownTool { name: "ListMcpResourcesTool", read_only: true, ..KNOWN },
     // Codex's.
-    KnownTool { name: "apply_patch", aliases: &[("patch", "command")], ..KNOWN },
+    KnownTool { name: PATCH, aliases: &[("patch", "command")], ..KNOWN },
     KnownTool { name: "update_plan", read_only: true, ..KNOWN },
     KnownTool { name: "view_image", ours: &["show_file"], path: Some("path"), read_only: true, ..KNOWN },
 ];
@@ -96,17 +99,24 @@ impl AgentTool {
         AgentTool { spec, policy, path: known.path }
     }
 
+    /// The file or folder that a call names, from the root.
+    pub fn path_of(&self, input: &Value, cwd: Option<&str>) -> Option<PathBuf> {
+        Some(plain(&Path::new(cwd?).join(input.get(self.path?)?.as_str()?)))
+    }
+
     /// The arguments with the path of the call as a rule may name it: from the folder of the session if it
     /// lies there, or from the root. `None` when there is no path, or no other way to write it.
     pub fn with_path(&self, input: &Value, cwd: Option<&str>, from: PathFrom) -> Option<Value> {
-        let (name, cwd) = (self.path?, Path::new(cwd?));
-        let whole = plain(&cwd.join(input.get(name)?.as_str()?));
+        let whole = self.path_of(input, cwd)?;
         let path = match from {
             PathFrom::Root => whole,
-            PathFrom::Folder => whole.strip_prefix(plain(cwd)).map_or(whole.clone(), Path::to_owned),
+            PathFrom::Folder => {
+                let inside = whole.strip_prefix(plain(Path::new(cwd?)));
+                inside.map_or(whole.clone(), Path::to_owned)
+            }
         };
         let mut input = input.clone();
-        *input.get_mut(name)? = path.to_str()?.into();
+        *input.get_mut(self.path?)? = path.to_str()?.into();
         Some(input)
     }
 }

@@ -1,13 +1,13 @@
 //! What our rules say about a call of another agent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright::{Policy, RuleDecision, Ruling, ToolCall, strictest_ruling_about};
 
 use crate::commands::ask;
-use crate::hook::agent_tools::{AgentTool, PathFrom};
+use crate::hook::agent_tools::{AgentTool, PATCH, PathFrom};
 use crate::hook::contract::{HookInput, Verdict};
 use crate::policies;
 
@@ -15,22 +15,67 @@ use crate::policies;
 pub struct Rules {
     policies: Vec<Arc<Policy>>,
     managed: Option<Arc<Policy>>,
+    /// The file of the command line.
+    named: Option<PathBuf>,
 }
+
+/// Where agents keep their hooks, in the home folder and in the project.
+const HOOK_SETTINGS: [&str; 4] =
+    [".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml"];
 
 impl Rules {
     /// The rules of the command line, of the person and of the machine; without any, the program's own
     /// default.
     pub fn read(named: Option<&Path>) -> anyhow::Result<Self> {
-        let named = named.map(|path| ask::policy(Some(path))).transpose()?;
-        let mut policies: Vec<_> = named.into_iter().chain(policies::user()?).map(Arc::new).collect();
+        let of_line = named.map(|path| ask::policy(Some(path))).transpose()?;
+        let mut policies: Vec<_> = of_line.into_iter().chain(policies::user()?).map(Arc::new).collect();
         if policies.is_empty() {
             policies.push(Arc::new(Policy::cautious()));
         }
-        Ok(Rules { policies, managed: policies::managed()?.map(Arc::new) })
+        let named = named.map(std::path::absolute).transpose()?;
+        Ok(Rules { policies, managed: policies::managed()?.map(Arc::new), named })
     }
 
-    /// What the rules come to for a call.
+    /// What the rules come to for a call. One that would change the rules themselves is never allowed by them.
     pub fn judge(&self, input: &HookInput) -> anyhow::Result<Verdict> {
+        match self.by_rules(input)? {
+            Verdict::Allow { changed } if self.changes_the_rules(input) => {
+                let reason = "it would change the rules about this agent, or its hooks".to_owned();
+                Ok(Verdict::Ask { reason, changed })
+            }
+            verdict => Ok(verdict),
+        }
+    }
+
+    /// Whether a call writes a file of rules, or the settings that have the agent ask for them. What a command
+    /// would write is not known.
+    fn changes_the_rules(&self, input: &HookInput) -> bool {
+        let tool = AgentTool::of(&input.tool_name, &input.tool_input);
+        if tool.spec.annotations.read_only == Some(true) {
+            return false;
+        }
+        let folders = std::env::home_dir().into_iter().chain(input.cwd.as_deref().map(PathBuf::from));
+        let settings = folders.flat_map(|folder| HOOK_SETTINGS.map(|name| folder.join(name)));
+        let mut guarded = settings.chain(self.named.clone()).chain(policies::user_file());
+        match tool.path_of(&input.tool_input, input.cwd.as_deref()) {
+            Some(path) => {
+                let real = std::fs::canonicalize(&path).ok();
+                guarded
+                    .any(|file| path == file || real.is_some() && std::fs::canonicalize(&file).ok() == real)
+            }
+            // A patch names its files somewhere in its text.
+            None if input.tool_name == PATCH => {
+                let patch = input.tool_input.to_string();
+                let named = |file: &Path| {
+                    file.file_name().is_some_and(|name| patch.contains(&*name.to_string_lossy()))
+                };
+                guarded.any(|file| named(&file))
+            }
+            None => false,
+        }
+    }
+
+    fn by_rules(&self, input: &HookInput) -> anyhow::Result<Verdict> {
         let tool = AgentTool::of(&input.tool_name, &input.tool_input);
         let mut ruling = self.ruling(&tool, input)?;
         let changed = match (ruling.set.is_empty(), &input.tool_input) {

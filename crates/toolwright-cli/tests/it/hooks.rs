@@ -95,6 +95,38 @@ fn calls_of_an_agent_are_judged_by_the_rules_for_our_own_tools() {
     }
 }
 
+/// A rule that lets an agent write anything does not let it write the rules.
+#[test]
+fn agent_is_asked_before_it_changes_the_rules() {
+    let home = folder();
+    std::fs::write(home.path().join("all.yaml"), "- {tools: '*', decision: approve}\n").unwrap();
+    let root = std::fs::canonicalize(home.path()).unwrap();
+    let place = |name: &str| json!({"file_path": root.join(name), "content": ""});
+    let here = json!({"cwd": root});
+    let judge = |tool: &str, input: Value| {
+        let args = ["--client", "claude-code", "--policy", "all.yaml", "--no-record"];
+        let (_, answer, said) = hook(&root, &args, &event("PreToolUse", tool, &input, &here));
+        let decision = answer["hookSpecificOutput"]["permissionDecision"].as_str();
+        decision.unwrap_or_else(|| panic!("{said}")).to_owned()
+    };
+    std::os::unix::fs::symlink("all.yaml", home.path().join("link")).unwrap();
+    for name in [
+        "all.yaml",
+        ".claude/settings.json",
+        "x/../.codex/hooks.json",
+        "link",
+        ".config/toolwright/policy.yaml",
+    ] {
+        assert_eq!(judge("Write", place(name)), "ask", "{name}");
+        assert_eq!(judge("Read", place(name)), "allow", "{name}");
+    }
+    assert_eq!(judge("Write", place("other.yaml")), "allow");
+    let patch =
+        |file: &str| json!({"command": format!("*** Begin Patch\n*** Update File: {file}\n*** End Patch")});
+    assert_eq!(judge("apply_patch", patch("./all.yaml")), "ask");
+    assert_eq!(judge("apply_patch", patch("src/a.rs")), "allow");
+}
+
 /// Agents take exit code 2 as a refusal, and any other failure as no answer at all.
 #[test]
 fn what_cannot_be_judged_is_refused_with_a_reason() {
