@@ -4,7 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use toolwright::{ToolPolicy, ToolSpec};
+use toolwright::tool::{ToolPolicy, ToolSpec};
 
 /// What is known of a tool of an agent.
 struct KnownTool {

@@ -48,8 +48,8 @@ pub struct HookInput {
 impl HookInput {
     /// Reads an event, or says what is wrong with it.
     pub fn read(text: &str) -> Result<Self, String> {
-        if let Some(key) = toolwright::schema::repeated_key(text) {
-            return Err(format!("the key `{}` is there twice", toolwright::text::clip(&key, 100)));
+        if let Some(key) = toolwright::tool::schema::repeated_key(text) {
+            return Err(format!("the key `{}` is there twice", toolwright_core::text::clip(&key, 100)));
         }
         let input: HookInput = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let about_a_call = !matches!(input.event, HookEvent::SessionEnd | HookEvent::Other);

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright::{Policy, RuleDecision, Ruling, ToolCall, strictest_ruling_about};
+use toolwright::Policy;
+use toolwright::approval::{RuleDecision, Ruling, strictest_ruling_about};
+use toolwright::content::ToolCall;
 
 use crate::commands::ask;
 use crate::hook::agent_tools::{AgentTool, PATCH, PathFrom};

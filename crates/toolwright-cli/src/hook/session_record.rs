@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use toolwright::{
-    Content, ErrorInfo, ErrorKind, Event, EventKind, FORMAT_VERSION, RunEnd, ToolCall, ToolResult,
-    Transcript, TranscriptWriter, Truncation, text,
-};
+use toolwright::content::{Content, ToolCall, ToolResult, Truncation};
+use toolwright::events::{Event, EventKind, FORMAT_VERSION, Transcript, TranscriptWriter};
+use toolwright::run::RunEnd;
+use toolwright::tool::{ErrorInfo, ErrorKind};
+use toolwright_core::text;
 
 use crate::args::HookClient;
 use crate::hook::contract::{HookInput, Verdict};
