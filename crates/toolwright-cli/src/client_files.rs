@@ -60,7 +60,7 @@ pub fn read_json(path: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// The settings as they stand there; empty when there are none.
+/// The settings as they stand there; empty when there is no file.
 pub fn read(path: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),

@@ -287,9 +287,9 @@ pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
     }
 }
 
-/// Adds what a client would otherwise not know: that there is no value, and that the result was cut, once more
-/// as its last line. Some clients cut the middle out of a long text, and with it the notice that stands there;
-/// Codex leaves out further blocks as well.
+/// Adds what a client would otherwise not know: that there is no value, and that the result was cut, once
+/// more as its last line. Some clients cut the middle out of a long text, and with it the notice that stands
+/// there; Codex leaves out further blocks as well.
 pub(crate) fn say_what_is_missing(result: &mut CallResult, cut: Option<&Truncation>) {
     if result.content.is_empty() && result.structured_content.is_none() {
         result.content.push(write_block(Content::json(Value::Null)));

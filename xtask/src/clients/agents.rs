@@ -1,4 +1,4 @@
-//! The agents: how each is told where its model is, and how it is started.
+//! The agents: the settings that lead each to its model, and how it is started.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

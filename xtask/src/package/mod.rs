@@ -1,6 +1,6 @@
 //! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian
-//! package; then, without a C library, as an archive, a wheel for PyPI and a package for npm. Each is unpacked or
-//! installed, and what comes out is run.
+//! package; then, without a C library, as an archive, a wheel for PyPI and a package for npm. Each is
+//! unpacked or installed, and what comes out is run.
 
 mod registries;
 

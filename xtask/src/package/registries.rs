@@ -1,5 +1,5 @@
-//! Packages for people who have no compiler: a wheel for PyPI and a package for npm, each with the program in it.
-//! Both are installed in an empty place and used there.
+//! Packages for people who have no compiler: a wheel for PyPI and a package for npm, each with the program in
+//! it. Both are installed in an empty place and used there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! `serve` follows the file that it serves: when the file changes and is sound, its tools are replaced, and
-//! clients are told that their list changed. A file that cannot be used leaves everything as it was.
+//! clients get `list_changed`. A file that cannot be used leaves everything as it was.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl<'s> Reloading<'s> {
         Reloading { what, console, server: server.clone(), now, before: None, changes: 0 }
     }
 
-    /// Replaces the tools whenever the file changed; for ever.
+    /// Replaces the tools whenever the file changed; never ends.
     pub async fn follow(&mut self) -> Infallible {
         if self.now.opened.path().is_none() {
             return std::future::pending().await;

@@ -1,5 +1,5 @@
-//! The tools of other agents, as our rules know them: by the names of ours that do the same, with the names of
-//! our parameters, and with the parameters that a shell runs.
+//! The tools of other agents, as our rules know them: by the names of ours that do the same, with the names
+//! of our parameters, and with the parameters that a shell runs.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The JSON of hooks: events in, answers out. Claude Code and Codex share one contract; where an agent does not
-//! support a part of it, the next stricter answer takes its place.
+//! The JSON of hooks: events in, answers out. Claude Code and Codex share one contract; where an agent does
+//! not support a part of it, the next stricter answer takes its place.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub enum HookEvent {
     PostToolUseFailure,
     /// The session is over.
     SessionEnd,
-    /// Anything else, which is none of our business.
+    /// Anything else; it is ignored.
     #[serde(other)]
     Other,
 }
@@ -71,7 +71,7 @@ pub enum Verdict {
     Deny { reason: String, end: bool },
 }
 
-/// What an agent's user is told where an agent cannot ask for a hook.
+/// The way out, for an agent that cannot ask its user for a hook.
 const CANNOT_ASK: &str =
     "Codex cannot ask on behalf of a hook; allow such calls with a rule (`decision: approve`)";
 
@@ -118,7 +118,8 @@ fn for_claude_code(verdict: &Verdict) -> Value {
     }
 }
 
-/// Codex takes `allow` with other arguments alone, and no `ask`: an answer that it does not know stops nothing.
+/// Codex takes `allow` with other arguments alone, and no `ask`: an answer that it does not know stops
+/// nothing.
 fn for_codex(verdict: &Verdict) -> Option<Value> {
     let output = match verdict {
         Verdict::Allow { changed: None } => return None,

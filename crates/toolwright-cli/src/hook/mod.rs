@@ -1,5 +1,5 @@
-//! Answers the hooks of agents that people already run: each call of their tools is judged by our rules before
-//! it is made, and recorded. Whatever goes wrong refuses the call.
+//! Answers the hooks of agents that people already run: each call of their tools is judged by our rules
+//! before it is made, and recorded. Whatever goes wrong refuses the call.
 
 mod agent_tools;
 mod contract;

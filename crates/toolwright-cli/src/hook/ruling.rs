@@ -38,7 +38,8 @@ impl Rules {
         Ok(Rules { policies, managed: policies::managed()?.map(Arc::new), named })
     }
 
-    /// What the rules come to for a call. One that would change the rules themselves is never allowed by them.
+    /// What the rules come to for a call. One that would change the rules themselves is never allowed by
+    /// them.
     pub fn judge(&self, input: &HookInput) -> anyhow::Result<Verdict> {
         match self.by_rules(input)? {
             Verdict::Allow { changed } if self.changes_the_rules(input) => {
@@ -49,8 +50,8 @@ impl Rules {
         }
     }
 
-    /// Whether a call writes a file of rules, or the settings that have the agent ask for them. What a command
-    /// would write is not known.
+    /// Whether a call writes a file of rules, or the settings that have the agent ask for them. What a
+    /// command would write is not known.
     fn changes_the_rules(&self, input: &HookInput) -> bool {
         let tool = AgentTool::of(&input.tool_name, &input.tool_input);
         if tool.spec.annotations.read_only == Some(true) {

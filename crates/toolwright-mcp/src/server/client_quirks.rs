@@ -1,5 +1,5 @@
-//! What single clients do to tools on the way to their model, and what is done so that the model loses nothing
-//! by it. A client is known by the name that it gives itself in `initialize`.
+//! What single clients do to tools on the way to their model, and what is done so that the model loses
+//! nothing by it. A client is known by the name that it gives itself in `initialize`.
 
 use serde_json::{Map, Value, json};
 use toolwright_core::ToolSpec;

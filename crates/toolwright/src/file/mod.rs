@@ -226,7 +226,7 @@ impl ToolFile {
         self.title.as_deref()
     }
 
-    /// What the models of MCP clients are told about the tools: when and how to use them.
+    /// Instructions for the models of MCP clients: when and how to use the tools.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
