@@ -84,6 +84,8 @@ impl Agent {
         command
             .current_dir(folder)
             .env("HOME", folder)
+            // opencode takes this for its folder.
+            .env("PWD", folder)
             .env("PATH", format!("{}:{path}", bin.display()))
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_DATA_HOME")

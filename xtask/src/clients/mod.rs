@@ -120,8 +120,6 @@ fn served(agent: &Agent, home: &Path, program: &Path, transport: Transport) -> R
         ]),
     )?;
     (agent.configure)(folder, model.port)?;
-    // opencode starts servers in the root of a repository, and elsewhere not in this folder.
-    check(Command::new("git").args(["init", "--quiet"]).current_dir(folder))?;
     let mut install = Command::new(program);
     install.args(["mcp", "install", "--client", agent.name, "--name", "tw", "--write"]);
     let mut server = None;

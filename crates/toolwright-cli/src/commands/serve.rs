@@ -67,14 +67,14 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
 }
 
 /// Everything that one state of the file offers.
-pub(super) struct Prepared {
+pub(super) struct ServedFile {
     pub(super) opened: Opened,
     pub(super) tools: Offered,
     pub(super) prompts: Option<Offered>,
 }
 
 /// Opens the file, and makes the runs that clients reach; their records are numbered when there are more.
-pub(super) async fn prepare(what: &Serve, console: &Console, number: u32) -> anyhow::Result<Prepared> {
+pub(super) async fn prepare(what: &Serve, console: &Console, number: u32) -> anyhow::Result<ServedFile> {
     let choice = what.file.clone().map(FileChoice::named);
     let wanted = Wanted::tools(&what.tools).and_prompts();
     let opening = Opening {
@@ -107,10 +107,10 @@ pub(super) async fn prepare(what: &Serve, console: &Console, number: u32) -> any
             Some(Offered::new(console, builder, "serve: prompts", &beside(&record), what, &opened)?)
         }
     };
-    Ok(Prepared { opened, tools, prompts })
+    Ok(ServedFile { opened, tools, prompts })
 }
 
-impl Prepared {
+impl ServedFile {
     /// A server that offers it.
     fn server(&self, what: &Serve, console: &Console) -> anyhow::Result<Server> {
         let log = console.clone();

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use toolwright::mcp::Server;
 
-use super::serve::{Prepared, prepare};
+use super::serve::{ServedFile, prepare};
 use crate::args::Serve;
 use crate::console::Console;
 use crate::prompt::printable;
@@ -24,15 +24,15 @@ pub(super) struct Reloading<'s> {
     what: &'s Serve,
     console: &'s Console,
     server: Server,
-    now: Prepared,
-    before: Option<Prepared>,
+    now: ServedFile,
+    before: Option<ServedFile>,
     /// How often the file was replaced.
     changes: u32,
 }
 
 impl<'s> Reloading<'s> {
     /// Follows the file of a server.
-    pub(super) fn new(what: &'s Serve, console: &'s Console, server: &Server, now: Prepared) -> Self {
+    pub(super) fn new(what: &'s Serve, console: &'s Console, server: &Server, now: ServedFile) -> Self {
         Reloading { what, console, server: server.clone(), now, before: None, changes: 0 }
     }
 
@@ -67,8 +67,8 @@ impl<'s> Reloading<'s> {
         }
     }
 
-    fn replace(&mut self, new: Prepared) {
-        let file = |prepared: &Prepared| {
+    fn replace(&mut self, new: ServedFile) {
+        let file = |prepared: &ServedFile| {
             let file = prepared.opened.session.file();
             let text = |text: Option<&str>| text.map(str::to_owned);
             let resources = file.resources().map(|section| section.value.clone());
@@ -107,7 +107,7 @@ impl<'s> Reloading<'s> {
     }
 }
 
-fn end(prepared: Prepared) -> anyhow::Result<()> {
+fn end(prepared: ServedFile) -> anyhow::Result<()> {
     prepared.prompts.map_or(Ok(()), super::serve::Offered::finish)?;
     prepared.tools.finish()
 }
