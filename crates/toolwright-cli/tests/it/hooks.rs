@@ -249,9 +249,11 @@ fn installed_hook_refuses_when_it_crashes() {
     };
     let (code, said) = call(command, "git status");
     assert!(code == Some(0) && said.contains("\"allow\""), "{said}");
-    let missing = command.replace(US, "/no/such/toolwright");
-    let killed = command.replace(US, "kill -SEGV $$; #");
-    for broken in [missing, killed.replace("kill -SEGV $$; #", "sh -c \"kill -SEGV \\$\\$\" x")] {
+    let crashing = home.path().join("crash");
+    std::fs::write(&crashing, "#!/bin/sh\nkill -SEGV $$\n").unwrap();
+    std::fs::set_permissions(&crashing, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for program in [Path::new("/no/such/toolwright"), &crashing] {
+        let broken = command.replace(US, program.to_str().unwrap());
         let (code, said) = call(&broken, "git status");
         assert!(code == Some(2) && said.contains("so the call is refused"), "{broken}: {code:?} {said}");
     }
