@@ -184,7 +184,7 @@ fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> ResultMessage {
     if era.version >= STRUCTURED_SINCE {
         bridge::keep_promise(&mut result, spec);
     }
-    let cut = result.truncated.clone().filter(|_| result.error.is_none());
+    let cut = result.truncated.filter(|_| result.error.is_none());
     let (mut result, meta) = bridge::write_result(result, spec);
     if era.version >= STRUCTURED_SINCE {
         bridge::keep_pictures(&mut result, spec);
