@@ -29,6 +29,7 @@ mod context;
 mod data_error;
 mod definition;
 mod dispatch;
+mod effect;
 mod error;
 mod glob;
 mod idle;
@@ -59,6 +60,9 @@ pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{
     AskPurpose, CallNote, CallTimeout, Dispatch, Invocation, InvokeOptions, Origin, PersonWait,
     ProgressListener, Requester,
+};
+pub use effect::{
+    CallEffect, ChangeKind, EFFECT_NOTE, FileChange, KeepReason, KeptBackChange, MAX_LISTED_CHANGES,
 };
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};

@@ -100,7 +100,8 @@ pub use toolwright_core::{
 // Sandboxes, as tools see them.
 #[doc(inline)]
 pub use toolwright_core::{
-    Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
+    CallEffect, ChangeKind, Connection, EFFECT_NOTE, ExecRequest, ExecResult, FileChange, KeepReason,
+    KeptBackChange, MAX_EXEC_OUTPUT, MAX_LISTED_CHANGES, MAX_READ_FILE, OutputSink, OutputStream,
     PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest,
     TerminalSize,
 };
@@ -160,6 +161,9 @@ pub use toolwright_browser as browser;
 pub use toolwright_data as data;
 #[cfg(feature = "documents")]
 pub mod documents;
+#[cfg(feature = "sandbox")]
+#[doc(inline)]
+pub use toolwright_effects as effects;
 #[cfg(feature = "lang")]
 #[doc(inline)]
 pub use toolwright_expr as expr;

@@ -21,6 +21,7 @@ pub mod serve;
 pub mod step;
 pub mod tools;
 pub mod trust;
+pub mod undo;
 pub mod view;
 
 use toolwright::{Run, RunEnd};

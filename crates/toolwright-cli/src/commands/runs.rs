@@ -6,9 +6,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use toolwright::{CallNote, EventKind, Message, ToolCall, call_text, text};
+use toolwright::{CallEffect, CallNote, EFFECT_NOTE, EventKind, Message, ToolCall, call_text, text};
 
 use crate::args::{Runs, RunsWhat};
+use crate::changes;
 use crate::console::{Console, visible_json};
 use crate::lines;
 use crate::prompt::printable;
@@ -260,8 +261,19 @@ fn shown(index: &Index, item: &TimelineItem, whole: &Whole, full: bool) -> Strin
             };
             let mut out = format!("{indent}⏺ {}  {took}", text::clip(&call_text(&asked), most(200)));
             for note in &whole.notes {
-                if let CallNote::Hint { text } = note {
-                    out = format!("{out}\n{indent}  {}", text::clip(text, most(200)));
+                match note {
+                    CallNote::Hint { text } => {
+                        out = format!("{out}\n{indent}  {}", text::clip(text, most(200)));
+                    }
+                    CallNote::Data { name, value } if name == EFFECT_NOTE => {
+                        let effect: CallEffect = serde_json::from_value(value.clone()).unwrap_or_default();
+                        let commits = effect.commits.join(", ");
+                        out = format!("{out}\n{indent}  changes {commits}: {}", changes::summary(&effect));
+                        for line in changes::lines(&effect, most(10)) {
+                            out = format!("{out}\n{indent}    {line}");
+                        }
+                    }
+                    _ => {}
                 }
             }
             if let Some(EventKind::CallDecided { approver, decision, reason, .. }) = &whole.decided
