@@ -288,6 +288,23 @@ pub fn print(console: &Console, error: &anyhow::Error) {
     }
 }
 
+/// An error as one text: what, each problem of a file with its place, and the way out.
+pub fn in_one_text(error: &anyhow::Error) -> String {
+    let problems = error.downcast_ref::<Usage>().map_or(&[][..], |usage| &usage.problems);
+    let place = |problem: &Diagnostic| {
+        let Diagnostic { file, line, column, message, hint, .. } = problem;
+        let hint = hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("\n{file}:{line}:{column}: {message}{hint}")
+    };
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let places: String = errors.take(MAX_PROBLEMS).map(place).collect();
+    let hint = info(error).hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
+    text::clip(&printable(&format!("{error:#}{places}{hint}")), LONGEST)
+}
+
+/// How many problems of a file one text names.
+const MAX_PROBLEMS: usize = 10;
+
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     let unread = |error: &Unevaluated| error.info.kind == ErrorKind::Parsing;
     let usage = error.is::<Usage>() || error.downcast_ref().is_some_and(unread);

@@ -54,6 +54,7 @@ mod turn;
 pub use agent::{Agent, AgentOutcome, React};
 pub use approval::{
     ArgumentMatch, Examples, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
+    strictest_ruling_about,
 };
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};

@@ -8,4 +8,5 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_runtime::{
     ArgumentMatch, Examples, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
+    strictest_ruling_about,
 };

@@ -72,7 +72,7 @@ pub async fn run(what: CallArgs, console: &Console) -> anyhow::Result<()> {
     if json {
         console.line(serde_json::to_string(&result)?)?;
     } else {
-        print(console, &result, &what.save_to)?;
+        print(console, &result, what.save_to.as_deref())?;
         if result.error.is_none() {
             report::hint_to_write(console, &result.to_text());
         }
@@ -224,7 +224,8 @@ pub fn show(console: &Console, event: &EventKind) {
     }
 }
 
-pub fn print(console: &Console, result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+/// Prints a result. Its files are saved in a folder, if one was named.
+pub fn print(console: &Console, result: &ToolResult, folder: Option<&Path>) -> anyhow::Result<()> {
     let mut out = console.stdout();
     let to_people = out.is_terminal();
     let mut not_saved = None;
@@ -242,7 +243,13 @@ pub fn print(console: &Console, result: &ToolResult, folder: &Path) -> anyhow::R
             | Content::Audio(media)
             | Content::Video(media)
             | Content::Document(media) => {
-                let path = folder.join(file_name(result, index, media));
+                let name = file_name(result, index, media);
+                let Some(folder) = folder else {
+                    let what = prompt::printable(&media.mime_type);
+                    console.say(format_args!("`{name}` ({what}) is not shown; --save-to FOLDER saves it"));
+                    continue;
+                };
+                let path = folder.join(name);
                 // The rest of the result is shown all the same: the call was made.
                 match media.bytes().map_err(Into::into).and_then(|bytes| save(&path, &bytes)) {
                     Ok(()) => console.say(format_args!("saved {}", path.display())),

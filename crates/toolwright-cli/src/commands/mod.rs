@@ -18,6 +18,7 @@ pub mod run;
 pub mod runs;
 pub mod sandbox;
 pub mod serve;
+pub mod serve_reload;
 pub mod step;
 pub mod tools;
 pub mod trust;

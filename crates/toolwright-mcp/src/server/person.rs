@@ -37,7 +37,9 @@ impl ClientPerson {
             return Decision::Approve;
         }
         let call = request.call;
-        let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
+        let because = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let refused =
+            |why: &str| Decision::reject(format!("`{}` needs approval{because}, and {why}", call.name));
         let Some(peer) = Peer::of_requester(&request.requester) else {
             return refused("no MCP client made the call that could be asked");
         };

@@ -35,7 +35,7 @@ use crate::record::CallFrame;
 use crate::run::RunFrame;
 
 pub use call_text::call_text;
-pub use layers::strictest_ruling;
+pub use layers::{strictest_ruling, strictest_ruling_about};
 pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
 pub(crate) use review::{ModelLookup, Reviewer};

@@ -75,6 +75,8 @@ pub struct ToolFile {
     policy: Option<Section<Arc<Policy>>>,
     limits: LimitsSection,
     resources: Option<Section<Vec<String>>>,
+    title: Option<String>,
+    instructions: Option<String>,
     #[cfg(feature = "models")]
     models: FileModels,
     #[cfg(feature = "sandbox")]
@@ -157,6 +159,10 @@ impl ToolFile {
         });
         let limits = source.section("limits", |value| LimitsSection::read(value).map_err(one));
         let resources = source.section("resources", |value| read_data(&value).map_err(one));
+        let mut text = |key| {
+            source.section(key, |value| read_data::<String>(&value).map_err(one)).map(|section| section.value)
+        };
+        let (title, instructions) = (text("title"), text("instructions"));
         #[cfg(feature = "models")]
         let models = source.section("models", |value| {
             toolwright_models::ModelConfig::read(&value).map_err(|error| one(error.misfit().clone()))
@@ -173,6 +179,8 @@ impl ToolFile {
             policy,
             limits: limits.map(|section| section.value).unwrap_or_default(),
             resources,
+            title,
+            instructions,
             #[cfg(feature = "models")]
             models: models.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "sandbox")]
@@ -213,6 +221,16 @@ impl ToolFile {
     /// The files that MCP clients may read, as paths and patterns.
     pub fn resources(&self) -> Option<&Section<Vec<String>>> {
         self.resources.as_ref()
+    }
+
+    /// What a server of this file calls itself, for people.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// Instructions for the models of MCP clients: when and how to use the tools.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
     }
 
     /// The models, by name.
