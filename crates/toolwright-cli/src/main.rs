@@ -7,6 +7,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod changes;
 mod chat;
 mod client_files;
 mod commands;
@@ -85,7 +86,9 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
     if let Some(instead) = args.command.is_for_people().filter(|_| console.is_json()) {
         return Err(report::Usage::new("what this command prints is not JSON").hint(instead).into());
     }
+    changes::recover(console);
     match args.command {
+        Command::Undo(what) => commands::undo::run(&what, console),
         Command::Completions(what) => commands::completions::run(&what, console),
         Command::Man(what) => commands::man::run(&what, console),
         Command::Eval(what) => commands::eval::run(&what, console),

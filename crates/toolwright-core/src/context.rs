@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::dispatch::{
     AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
 };
+use crate::effect::{CallEffect, EFFECT_NOTE};
 use crate::erased::{DynModel, DynSandbox};
 use crate::error::{ErrorKind, ToolError};
 use crate::message::{Message, ToolCall, ToolResult};
@@ -250,6 +251,15 @@ impl ToolContext {
     /// Puts something on record.
     pub fn note(&self, note: CallNote) {
         self.inner.host.note(self, note);
+    }
+
+    /// Puts what the call changed in folders on record, unless it is nothing.
+    pub fn record_effect(&self, effect: &CallEffect) {
+        if !effect.is_empty() {
+            // Plain data is always JSON.
+            let value = serde_json::to_value(effect).unwrap_or_default();
+            self.note(CallNote::Data { name: EFFECT_NOTE.to_owned(), value });
+        }
     }
 
     /// The runtime, for tools that pass calls on.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::approval::{ApprovalRequest, Approver, Decision};
 use crate::context::ToolContext;
+use crate::effect::CallEffect;
 use crate::error::ToolError;
 use crate::model::{DeltaSink, Model, ModelError, ModelReply, ModelRequest, Usage};
 use crate::output::ToolOutput;
@@ -148,6 +149,7 @@ erased! {
         ) -> Result<ExecResult, ToolError>;
         async fn spawn<'a>(&self, command: SpawnRequest) -> Result<SandboxProcess, ToolError>;
         async fn write_file<'a>(&self, path: &'a str, contents: &'a [u8]) -> Result<(), ToolError>;
+        async fn put_file<'a>(&self, path: &'a str, contents: &'a [u8]) -> Result<CallEffect, ToolError>;
         async fn read_file<'a>(&self, path: &'a str) -> Result<Vec<u8>, ToolError>;
         async fn read_text<'a>(&self, path: &'a str) -> Result<String, ToolError>;
         async fn connection<'a>(&self, user: Option<&'a str>) -> Result<Option<Connection>, ToolError>;
@@ -161,5 +163,6 @@ erased! {
         async fn wait<'a>(&self) -> Result<i32, ToolError>;
         async fn kill<'a>(&self) -> ();
         async fn signal<'a>(&self, signal: i32) -> Result<(), ToolError>;
+        async fn commit<'a>(&self) -> Result<CallEffect, ToolError>;
     }
 }

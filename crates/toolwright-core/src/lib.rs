@@ -29,6 +29,7 @@ mod context;
 mod data_error;
 mod definition;
 mod dispatch;
+mod effect;
 mod erased;
 mod error;
 mod glob;
@@ -62,6 +63,9 @@ pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{
     AskPurpose, CallNote, CallTimeout, Dispatch, Invocation, InvokeOptions, Origin, PersonWait,
     ProgressListener, Requester,
+};
+pub use effect::{
+    CallEffect, ChangeKind, EFFECT_NOTE, FileChange, KeepReason, KeptBackChange, MAX_LISTED_CHANGES,
 };
 pub use erased::{DynApprover, DynModel, DynPerson, DynProcessHandle, DynSandbox, DynTool, DynToolSource};
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::effect::CallEffect;
 use crate::erased::DynProcessHandle;
 use crate::error::{ErrorKind, ToolError};
 use crate::output::ToolOutput;
@@ -90,6 +91,15 @@ pub trait Sandbox: Send + Sync {
         path: &'a str,
         contents: &'a [u8],
     ) -> impl Future<Output = Result<(), ToolError>> + Send;
+
+    /// Writes a file like [`Sandbox::write_file`], and reports the effect where the sandbox stages changes.
+    fn put_file<'a>(
+        &'a self,
+        path: &'a str,
+        contents: &'a [u8],
+    ) -> impl Future<Output = Result<CallEffect, ToolError>> + Send {
+        async move { self.write_file(path, contents).await.map(|()| CallEffect::default()) }
+    }
 
     /// Reads a file, byte for byte. Expected errors: `file_not_found`, `permission`, `is_a_directory`,
     /// `output_limit`.
@@ -199,6 +209,9 @@ pub struct ExecResult {
     /// The protections that were on while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
+    /// What it changed, where the sandbox stages changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<CallEffect>,
 }
 
 impl ExecResult {
@@ -318,6 +331,12 @@ pub trait ProcessHandle: Send + Sync {
 
     /// The protections that are on.
     fn layers(&self) -> &[String];
+
+    /// Applies what the process has changed until now, where the sandbox stages changes; elsewhere there is
+    /// nothing to apply. Call it at the end of each interaction with the process.
+    fn commit(&self) -> impl Future<Output = Result<CallEffect, ToolError>> + Send {
+        async { Ok(CallEffect::default()) }
+    }
 }
 
 /// How a person can log in to a sandbox.

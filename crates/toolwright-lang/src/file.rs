@@ -50,7 +50,7 @@ pub(crate) static FILE: Shape = strict(
         optional(
             "sandbox",
             ShapeKind::Any,
-            "Where tools that start programs run: a kind (`process`, `docker:IMAGE`, `podman:IMAGE`, `local`, `none`), or a map of `kind`, `read`, `write`, `network`, `mask`, `protect`, `env`, `limits`, `require`, `files` and `setup`.",
+            "Where tools that start programs run: a kind (`process`, `docker:IMAGE`, `podman:IMAGE`, `local`, `none`), or a map of `kind`, `read`, `write`, `network`, `mask`, `protect`, `env`, `limits`, `require`, `changes`, `files` and `setup`.",
         ),
         optional(
             "sandboxes",

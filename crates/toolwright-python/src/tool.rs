@@ -49,6 +49,8 @@ impl PythonTool {
 
     async fn run(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
         let (worker, started_again) = self.file.worker(&self.definition).await?;
+        // What changed outside until now changed before this call.
+        context.record_effect(&worker.commit().await?);
         let mut call = worker.begin(&self.definition.name, arguments).await?;
         let mut printed = String::new();
         let stop = context.cancel_token().clone();
@@ -75,15 +77,24 @@ impl PythonTool {
                     }
                 }
                 CallEvent::End(frame) => {
+                    // A function that failed has changed what it has changed.
+                    let effect = worker.commit().await?;
+                    context.record_effect(&effect);
                     let output = output::of(frame).map_err(|error| with_printed(error, &printed))?;
-                    return Ok(match started_again {
-                        true => {
-                            output.with_note("the Python process was started again, and its state is new")
-                        }
-                        false => output,
-                    });
+                    let mut notes = vec![];
+                    if started_again {
+                        notes.push("the Python process was started again, and its state is new".to_owned());
+                    }
+                    let kept_back = effect.kept_back_text();
+                    notes.extend((!kept_back.is_empty()).then(|| kept_back.trim_end().to_owned()));
+                    return Ok(if notes.is_empty() { output } else { output.with_note(notes.join("\n")) });
                 }
-                CallEvent::Gone(reason) => return Err(with_printed(gone(&reason), &printed)),
+                CallEvent::Gone(reason) => {
+                    if let Ok(effect) = worker.commit().await {
+                        context.record_effect(&effect);
+                    }
+                    return Err(with_printed(gone(&reason), &printed));
+                }
             }
         }
     }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use toolwright_core::{DynProcessHandle, DynSandbox, SpawnRequest, ToolError};
+use toolwright_core::{
+    CallEffect, DynProcessHandle, DynSandbox, ProcessHandle as _, SpawnRequest, ToolError,
+};
 
 use crate::definition::Description;
 use crate::frame::{self, WorkerFrame};
@@ -172,6 +174,11 @@ impl Worker {
     /// Why the worker takes no more calls.
     pub(crate) fn gone(&self) -> Option<String> {
         self.shared.waiting().gone.clone()
+    }
+
+    /// Applies what functions have changed in folders, where the sandbox stages changes.
+    pub(crate) async fn commit(&self) -> Result<CallEffect, ToolError> {
+        self.shared.handle.commit().await
     }
 
     /// Waits until calls that were stopped have ended, or the worker has ended with them: a new call must not

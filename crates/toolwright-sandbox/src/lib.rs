@@ -31,7 +31,6 @@ mod env;
 mod files;
 pub mod launcher;
 mod layer;
-mod path;
 mod pick;
 mod policy;
 mod probe;
@@ -48,7 +47,9 @@ pub use layer::compute::only_compute;
 pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
 pub use pick::{BACKENDS, Backend, nearest_backend, open};
-pub use policy::{EnvPolicy, Layer, MASKED, Network, PROTECTED, SYSTEM, SandboxLimits, SandboxPolicy};
-pub use probe::{Explanation, LayerReport, explain, probe, remedy};
+pub use policy::{
+    Changes, EnvPolicy, Layer, MASKED, Network, PROTECTED, SYSTEM, SandboxLimits, SandboxPolicy,
+};
+pub use probe::{Explanation, LayerReport, explain, probe, probe_staging, remedy};
 pub use proxy::NetworkEvent;
 pub use sys::pages::release_program_pages;

@@ -9,9 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, ToolError};
+use toolwright_effects::path_text as path;
 use toolwright_net::HostRules;
-
-use crate::path;
 
 /// System folders that programs need; those that exist are shown read-only.
 pub const SYSTEM: [&str; 11] = [
@@ -136,10 +135,11 @@ pub const MASKED: [&str; 82] = [
 ///
 /// Those that begin with `~/` are in the home folders of the machine, and are protected wherever they could
 /// be written.
-pub const PROTECTED: [&str; 36] = [
+pub const PROTECTED: [&str; 44] = [
     ".git/",
     "HEAD",
     ".gitconfig",
+    ".gitmodules",
     // Shells, where the workspace is a home folder, and what follows them into every folder.
     ".profile",
     ".bashrc",
@@ -158,6 +158,13 @@ pub const PROTECTED: [&str; 36] = [
     ".cursor/",
     ".claude/",
     ".codex/",
+    ".agents/",
+    ".gemini/",
+    ".kiro/",
+    ".roo/",
+    "opencode.json",
+    ".aider.conf.yml",
+    ".ripgreprc",
     ".mcp.json",
     ".toolwright/",
     "toolwright.yaml",
@@ -227,6 +234,8 @@ pub struct SandboxPolicy {
     pub limits: SandboxLimits,
     /// Protections without which nothing runs.
     pub require: Vec<Layer>,
+    /// When changes to the workspace and the folders of `write` become real.
+    pub changes: Changes,
 }
 
 impl Default for SandboxPolicy {
@@ -244,8 +253,23 @@ impl Default for SandboxPolicy {
             env: EnvPolicy::default(),
             limits: SandboxLimits::default(),
             require: Layer::DEFAULT_REQUIRED.to_vec(),
+            changes: Changes::Live,
         }
     }
+}
+
+/// When changes to the folders that can be written become real.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Changes {
+    /// At once: commands write to the folders themselves.
+    #[default]
+    Live,
+    /// At the end of each call, or of each interaction with a process that lives longer. Until then commands
+    /// write to a layer of their own. What changed outside meanwhile, and what is protected, stays as it is.
+    Commit,
+    /// Never: each call finds the folders as they are outside, and what it changes is dropped at its end.
+    Discard,
 }
 
 impl SandboxPolicy {
@@ -257,6 +281,12 @@ impl SandboxPolicy {
     /// The default policy for work in `folder`.
     pub fn for_workspace(folder: impl Into<PathBuf>) -> Self {
         SandboxPolicy { workspace: Some(folder.into()), ..SandboxPolicy::default() }
+    }
+
+    /// Whether there is something to stage, and it is to be staged.
+    pub(crate) fn is_staged(&self) -> bool {
+        let writes = (self.workspace.is_some() && !self.read_only) || !self.write.is_empty();
+        writes && self.changes != Changes::Live
     }
 
     /// Checks everything that can be checked without looking at the machine.

@@ -7,10 +7,10 @@ use serde::Serialize;
 use toolwright_core::ToolError;
 
 use crate::backend::process::ProcessSandbox;
-use crate::backend::shared::look_up;
+use crate::backend::shared::{look_up, private_folder};
 use crate::layer::home;
 use crate::layer::view::{ViewEntry, ViewPlan};
-use crate::policy::{Layer, Network, SandboxLimits, SandboxPolicy};
+use crate::policy::{Changes, Layer, Network, SandboxLimits, SandboxPolicy};
 use crate::sys;
 
 /// Whether one layer is available on this machine.
@@ -38,6 +38,11 @@ pub struct Explanation {
     pub limits: SandboxLimits,
     /// Names of the caller's variables that are passed on.
     pub env: Vec<String>,
+    /// When changes become real.
+    pub changes: Changes,
+    /// Why changes are live, although they were to be committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_because: Option<String>,
     /// Every layer and whether it would be on.
     pub layers: Vec<LayerReport>,
     /// Why the policy cannot be enforced here, if it cannot.
@@ -50,15 +55,30 @@ pub async fn probe() -> Vec<LayerReport> {
     reports(&ProcessSandbox::open(SandboxPolicy { require: Vec::new(), ..SandboxPolicy::private() }).await)
 }
 
+/// Tries whether changes can be staged here, by opening a sandbox that may write in a new folder.
+pub async fn probe_staging() -> Result<(), ToolError> {
+    let folder = private_folder()?;
+    let policy = SandboxPolicy { changes: Changes::Commit, ..SandboxPolicy::for_workspace(&folder) };
+    let opened = ProcessSandbox::open(policy).await.map(drop);
+    // It is empty; one that was not opened left nothing in it either.
+    let _ = fs::remove_dir(folder);
+    opened
+}
+
 /// Shows what a policy gives, by opening a sandbox with its folders, in which nothing is run.
 pub async fn explain(policy: &SandboxPolicy) -> Result<Explanation, ToolError> {
     let mut refused = policy.check().err().map(|error| error.to_string());
     let view =
         ViewPlan::make(&home::resolve(policy, look_up)?.policy, policy.workspace.as_deref())?.entries();
-    let opened = ProcessSandbox::open(SandboxPolicy { require: Vec::new(), ..policy.clone() }).await;
+    let wanted = SandboxPolicy { require: Vec::new(), ..policy.clone() };
+    let opened = match policy.changes {
+        Changes::Commit => ProcessSandbox::open_staged_if_possible(wanted).await,
+        Changes::Live | Changes::Discard => ProcessSandbox::open(wanted).await,
+    };
     if let Err(error) = &opened {
         refused.get_or_insert_with(|| error.to_string());
     }
+    let live_because = opened.as_ref().ok().and_then(|one| one.live_because()).map(str::to_owned);
     // Where it cannot be opened at all, what this machine can do is still worth knowing.
     let layers = if opened.is_ok() { reports(&opened) } else { probe().await };
     let off = |layer: &&Layer| !layers.iter().any(|report| report.layer == **layer && report.available);
@@ -71,6 +91,8 @@ pub async fn explain(policy: &SandboxPolicy) -> Result<Explanation, ToolError> {
         network: policy.network.clone(),
         limits: policy.limits.clone(),
         env: policy.env.pass.clone(),
+        changes: if live_because.is_some() { Changes::Live } else { policy.changes },
+        live_because,
         layers,
         refused,
     })

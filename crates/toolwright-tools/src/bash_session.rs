@@ -108,6 +108,7 @@ async fn session(
     if action == Action::Restart {
         if let Some(old) = session.take() {
             old.handle.kill().await;
+            call.record(&old.handle.commit().await?);
         }
         *session = Some(ShellSession::start(call).await?);
         return Ok(ToolOutput::text("the shell was restarted"));
@@ -116,6 +117,8 @@ async fn session(
         Some(shell) => shell,
         none => none.insert(ShellSession::start(call).await?),
     };
+    // What changed outside until now changed before this call; what the shell changed is not this call's.
+    call.record(&shell.handle.commit().await?);
     if !shell.has_ended() {
         match action {
             Action::Type => shell.press(input.unwrap_or_default().as_bytes()).await?,
@@ -124,7 +127,14 @@ async fn session(
             Action::Read | Action::Restart => {}
         }
     }
-    let (text, ended) = shell.output(options.wait()).await;
+    let (mut text, ended) = shell.output(options.wait()).await;
+    let effect = shell.handle.commit().await?;
+    call.record(&effect);
+    let kept_back = effect.kept_back_text();
+    if !kept_back.is_empty() && !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&kept_back);
     let Some(code) = ended else { return Ok(ToolOutput::text(text)) };
     // The next call begins with a new shell.
     session.take();

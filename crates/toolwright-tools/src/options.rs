@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallTimeout, CallView, DynSandbox, ErrorKind, ExecRequest, ExecResult, ToolContext, ToolDef, ToolError,
+    CallEffect, CallTimeout, CallView, DynSandbox, ErrorKind, ExecRequest, ExecResult, ToolContext, ToolDef,
+    ToolError,
 };
 use toolwright_net::{Proxies, Reach};
 
@@ -253,7 +254,15 @@ impl<'a> Call<'a> {
         let sandbox = self.sandbox()?;
         let result = self.while_wanted(sandbox.exec_live(request, &live)).await;
         live.finish();
+        if let Ok(ExecResult { effect: Some(effect), .. }) = &result {
+            self.record(effect);
+        }
         result
+    }
+
+    /// Puts what a sandbox has changed for this call on record.
+    pub(crate) fn record(&self, effect: &CallEffect) {
+        self.context.record_effect(effect);
     }
 
     /// Runs a command of the tool's own, whose messages are to be understood by us.
@@ -261,7 +270,11 @@ impl<'a> Call<'a> {
         let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C.UTF-8");
         let request = request.timeout(self.time(HELPER_TIME));
         let sandbox = self.sandbox()?;
-        self.while_wanted(sandbox.exec(request)).await
+        let result = self.while_wanted(sandbox.exec(request)).await;
+        if let Ok(ExecResult { effect: Some(effect), .. }) = &result {
+            self.record(effect);
+        }
+        result
     }
 
     /// The folder that a command runs in, as the command sees it.

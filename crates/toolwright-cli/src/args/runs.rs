@@ -28,6 +28,26 @@ Examples:
   toolwright runs show last
   toolwright runs remove last~3";
 
+pub(super) const UNDO_HELP: &str = "\
+A file is restored only where it is still as the call left it; the others are named. What calls replaced is kept for a \
+week, up to 2 GiB. Undoing an undo does it again: both print the commit that they made.
+
+Examples:
+  toolwright undo                      the latest change in this folder
+  toolwright undo last                 all changes of the latest run
+  toolwright undo toolu_01A7           those of one call of the latest run
+  toolwright undo 019a9b1c2d3e-5f607182   one commit, as `runs show` names it";
+
+/// What to undo.
+#[derive(clap::Args)]
+pub struct Undo {
+    /// A commit, a run, or the id of a call of the run; left out, the latest commit in this folder.
+    pub what: Option<String>,
+    /// The run that the call is of.
+    #[arg(long, value_name = "RUN", default_value = "last")]
+    pub run: String,
+}
+
 pub(super) const VIEW_HELP: &str = "\
 Prints the address of a page on this machine: runs, a timeline of messages and calls, arguments, results, pictures, \
 errors, approvals, tokens and cost. Nobody else can reach it: it listens on 127.0.0.1, and the address holds a random word.

@@ -19,7 +19,8 @@ struct Finding {
 
 pub async fn run(console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
-    let mut findings = vec![tools()?, sandbox().await, terminal(console), transcripts(), keys()];
+    let mut findings =
+        vec![tools()?, sandbox().await, changes().await, terminal(console), transcripts(), keys()];
     findings.extend(models::locals().iter().map(server));
     findings.push(answers());
     let mut out = console.stdout();
@@ -82,6 +83,19 @@ async fn sandbox() -> Finding {
         }
     });
     Finding { what: "sandbox", works: fix.is_none(), found, fix }
+}
+
+/// Tries whether what calls change is committed at their end.
+async fn changes() -> Finding {
+    let (works, found) = match toolwright::sandbox::probe_staging().await {
+        Ok(()) => (true, "committed at the end of each call, from an overlay".to_owned()),
+        Err(error) => (false, format!("live: calls write to folders themselves; {}", error.message())),
+    };
+    let fix = (!works).then(|| {
+        "allow overlayfs in user namespaces (Linux 5.11 or newer), with HOME or /tmp on ext4, XFS, Btrfs or tmpfs"
+            .to_owned()
+    });
+    Finding { what: "changes", works, found, fix }
 }
 
 fn terminal(console: &Console) -> Finding {

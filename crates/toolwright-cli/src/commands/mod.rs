@@ -22,6 +22,7 @@ pub mod serve_reload;
 pub mod step;
 pub mod tools;
 pub mod trust;
+pub mod undo;
 pub mod view;
 
 use toolwright::Run;

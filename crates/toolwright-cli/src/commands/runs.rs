@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use toolwright::approval::call_text;
 use toolwright::content::{Message, ToolCall};
 use toolwright::events::EventKind;
+use toolwright::sandbox::{CallEffect, EFFECT_NOTE};
 use toolwright::tool::CallNote;
 use toolwright_core::text;
 
 use crate::args::{Runs, RunsWhat};
+use crate::changes;
 use crate::console::{Console, visible_json};
 use crate::lines;
 use crate::prompt::printable;
@@ -264,8 +266,19 @@ fn shown(index: &Index, item: &TimelineItem, whole: &Whole, full: bool) -> Strin
             };
             let mut out = format!("{indent}⏺ {}  {took}", text::clip(&call_text(&asked), most(200)));
             for note in &whole.notes {
-                if let CallNote::Hint { text } = note {
-                    out = format!("{out}\n{indent}  {}", text::clip(text, most(200)));
+                match note {
+                    CallNote::Hint { text } => {
+                        out = format!("{out}\n{indent}  {}", text::clip(text, most(200)));
+                    }
+                    CallNote::Data { name, value } if name == EFFECT_NOTE => {
+                        let effect: CallEffect = serde_json::from_value(value.clone()).unwrap_or_default();
+                        let commits = effect.commits.join(", ");
+                        out = format!("{out}\n{indent}  changes {commits}: {}", changes::summary(&effect));
+                        for line in changes::lines(&effect, most(10)) {
+                            out = format!("{out}\n{indent}    {line}");
+                        }
+                    }
+                    _ => {}
                 }
             }
             if let Some(EventKind::CallDecided { approver, decision, reason, .. }) = &whole.decided

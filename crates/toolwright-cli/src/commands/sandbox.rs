@@ -57,6 +57,8 @@ fn print(out: &mut impl std::io::Write, explanation: &Explanation) -> anyhow::Re
     for entry in &explanation.view {
         writeln!(out, "  {:<12} {}", word(&entry.access)?, entry.path.display())?;
     }
+    let why = explanation.live_because.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    writeln!(out, "changes\n  {}{why}", word(&explanation.changes)?)?;
     writeln!(out, "network\n  {}", word(&explanation.network)?)?;
     let env =
         if explanation.env.is_empty() { "nothing of yours".to_owned() } else { explanation.env.join(", ") };

@@ -6,6 +6,7 @@ mod approval;
 mod ask;
 mod browser;
 mod call;
+mod changes;
 mod chat;
 mod chat_input;
 mod chat_record;

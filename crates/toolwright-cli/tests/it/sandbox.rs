@@ -184,7 +184,7 @@ fn nothing_of_a_sandbox_is_left_when_the_program_has_ended() {
     }
     for _ in 0..5 {
         let done = call(folder.path(), &["bash", "command=ls -A", "--write", "."]);
-        assert!(done.contains(".mcp.json") && done.ends_with("--- exit 0\n"), "{done}");
+        assert!(!done.contains(".mcp.json") && done.ends_with("--- exit 0\n"), "{done}");
         let left: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         // The home folder of these tests is the same one, and the record of the call is there.

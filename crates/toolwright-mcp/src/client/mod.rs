@@ -24,7 +24,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOutput};
+use toolwright_core::{
+    CancelToken, Content, DynProcessHandle, ProcessHandle, SpawnRequest, ToolContext, ToolError, ToolOutput,
+};
 use toolwright_util::lock;
 
 pub use self::answers::{Answers, Sampling, ThroughApprover};
@@ -116,6 +118,8 @@ pub struct Client {
     header_arguments: Mutex<HeaderArguments>,
     /// The tools that are run as tasks only.
     tasked: Mutex<HashSet<String>>,
+    /// The server's process in a sandbox, which may stage what the server changes.
+    sandboxed: Option<Arc<DynProcessHandle>>,
 }
 
 impl Client {
@@ -140,14 +144,17 @@ impl Client {
                 let (connection, reader) = pipes(output, input, &options);
                 tokio::spawn(forward_errors(connection.clone(), errors));
                 let gone = CancelToken::new();
+                let handle: Arc<DynProcessHandle> = Arc::from(process.handle);
                 tokio::spawn(supervise_sandboxed(
                     connection.clone(),
-                    process.handle,
+                    handle.clone(),
                     reader,
                     gone.clone(),
                     ServerCount::new(),
                 ));
-                Client::new(connection, options, None, gone).handshake().await
+                let mut client = Client::new(connection, options, None, gone);
+                client.sandboxed = Some(handle);
+                client.handshake().await
             }
         }
     }
@@ -205,7 +212,8 @@ impl Client {
         gone: CancelToken,
     ) -> Self {
         let (header_arguments, tasked) = (Mutex::default(), Mutex::default());
-        Client { connection, options, info: SessionInfo::default(), pid, gone, header_arguments, tasked }
+        let (info, sandboxed) = (SessionInfo::default(), None);
+        Client { connection, options, info, pid, gone, header_arguments, tasked, sandboxed }
     }
 
     /// What was agreed with the server when the session began.
@@ -301,6 +309,8 @@ impl Client {
     ) -> Result<ToolOutput, ToolError> {
         let headers = lock(&self.header_arguments).headers(name, &arguments);
         let params = CallParams { name: name.to_owned(), arguments, ..CallParams::default() };
+        // What changed outside until now changed before this call.
+        let _ = self.commit(whose.payer.as_ref()).await;
         let mut abandoned = Abandoned { client: self, armed: true };
         let answer = match self.runs_as_task(name) {
             true => self.call_as_task(whose, params, timeout, progress, headers).await,
@@ -308,14 +318,28 @@ impl Client {
         };
         abandoned.armed = matches!(&answer, Err(error) if error.kind() == McpErrorKind::Timeout);
         drop(abandoned);
+        let kept_back = self.commit(whose.payer.as_ref()).await?;
         match answer {
-            Ok(result) => bridge::read_result(result),
+            Ok(result) => {
+                let output = bridge::read_result(result)?;
+                Ok(if kept_back.is_empty() { output } else { output.with(Content::text(kept_back)) })
+            }
             Err(error) if error.kind() == McpErrorKind::Timeout => Err(ToolError::of(
                 toolwright_core::ErrorKind::Timeout,
                 format!("the tool `{name}` did not answer within {timeout:?} and was cancelled"),
             )),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Applies what a sandboxed server has changed during a call, and reports what was not applied.
+    async fn commit(&self, context: Option<&ToolContext>) -> Result<String, ToolError> {
+        let Some(process) = &self.sandboxed else { return Ok(String::new()) };
+        let effect = process.commit().await?;
+        if let Some(context) = context {
+            context.record_effect(&effect);
+        }
+        Ok(effect.kept_back_text())
     }
 
     /// Calls a tool, and waits for the task that a server may make of the call.

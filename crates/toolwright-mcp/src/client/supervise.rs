@@ -115,7 +115,7 @@ pub(super) async fn supervise(
 /// Watches over a server in a sandbox, whose backend knows how to end it whole.
 pub(super) async fn supervise_sandboxed(
     connection: Arc<ServerConnection>,
-    handle: Box<DynProcessHandle>,
+    handle: Arc<DynProcessHandle>,
     mut reader: ServerReader,
     gone: CancelToken,
     _watched: ServerCount,

@@ -309,7 +309,7 @@ pub(crate) async fn command(
         Finish::Ended(code) => {
             let replaced = stdout.replaced || stderr.replaced;
             let (stdout, stderr) = (stdout.text, stderr.text);
-            Ok(ExecResult { code, stdout, stderr, replaced, layers: layers.to_vec() })
+            Ok(ExecResult { code, stdout, stderr, replaced, layers: layers.to_vec(), effect: None })
         }
         Finish::TimedOut => {
             let seconds = (timeout.unwrap_or_default().as_secs_f64() * 100.0).round() / 100.0;

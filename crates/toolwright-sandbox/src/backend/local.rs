@@ -29,6 +29,7 @@ impl LocalSandbox {
                 "the `local` sandbox isolates nothing, so it cannot keep the workspace as it is",
             ));
         }
+        shared::only_live(&policy, "local")?;
         let workspace = match &policy.workspace {
             Some(path) => shared::real(path)?,
             None => shared::private_folder()?,
@@ -40,6 +41,7 @@ impl LocalSandbox {
             workspace: Some(workspace.clone()),
             later: Vec::new(),
             without: Vec::new(),
+            staging: Vec::new(),
         };
         let session = LauncherHandle::start(setup).await?;
         let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
@@ -92,7 +94,7 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
-        self.handle.write_file(path, contents).await
+        self.handle.write_file(path, contents).await.map(drop)
     }
 
     async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {

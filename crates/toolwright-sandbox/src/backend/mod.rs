@@ -9,3 +9,4 @@ pub(crate) mod process;
 pub(crate) mod shared;
 pub(crate) mod spare;
 mod spawn;
+mod staged;

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolwright_core::{
-    ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
+    CallEffect, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
 };
+use toolwright_effects::CommitStore;
 
 use super::shared::{self, LauncherHandle};
 use super::spare;
 use crate::launcher::client::unavailable;
-use crate::launcher::wire::{LaunchMode, Setup};
+use crate::launcher::wire::{LaunchMode, STAGING_FAILED, Setup};
 use crate::layer::home::{self, AtHome};
 use crate::layer::identity;
 use crate::layer::view::PRIVATE_WORKSPACE;
-use crate::policy::{Layer, Network, SandboxPolicy};
+use crate::policy::{Changes, Layer, Network, SandboxPolicy};
 use crate::proxy::{self, NetworkEvent, Proxy};
 
 /// A sandbox made of kernel features. Files in its private folders last as long as it does; dropping it ends
@@ -36,6 +37,8 @@ pub struct ProcessSandbox {
     handle: LauncherHandle,
     /// The only way out, if there is one.
     proxy: Option<Arc<Proxy>>,
+    /// Why changes are live, although they were to be staged.
+    live_because: Option<Arc<str>>,
 }
 
 impl ProcessSandbox {
@@ -46,6 +49,22 @@ impl ProcessSandbox {
             Some(sandbox) => Ok(sandbox),
             None => Self::build(policy, &[]).await,
         }
+    }
+
+    /// Builds a sandbox whose changes are committed, or live where this machine cannot stage them;
+    /// [`live_because`](Self::live_because) says why.
+    pub async fn open_staged_if_possible(policy: SandboxPolicy) -> Result<Self, ToolError> {
+        let error = match Self::open(SandboxPolicy { changes: Changes::Commit, ..policy.clone() }).await {
+            Err(error) if error.message().contains(STAGING_FAILED) => error,
+            other => return other,
+        };
+        let live = Self::open(SandboxPolicy { changes: Changes::Live, ..policy }).await?;
+        Ok(ProcessSandbox { live_because: Some(error.message().into()), ..live })
+    }
+
+    /// Why changes are live, although they were to be staged.
+    pub fn live_because(&self) -> Option<&str> {
+        self.live_because.as_deref()
     }
 
     /// A sandbox with some layers left out, to measure what the others hold. The policy must not require
@@ -76,6 +95,7 @@ impl ProcessSandbox {
             workspace,
             later,
             without: without.to_vec(),
+            staging: if policy.is_staged() { CommitStore::candidates(shared::look_up) } else { Vec::new() },
         };
         let mut session = LauncherHandle::start(setup).await?;
         let layers = shared::layer_names(&session);
@@ -101,6 +121,7 @@ impl ProcessSandbox {
                 layers,
             },
             proxy,
+            live_because: None,
         })
     }
 
@@ -167,6 +188,10 @@ impl Sandbox for ProcessSandbox {
     }
 
     async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        self.handle.write_file(path, contents).await.map(drop)
+    }
+
+    async fn put_file(&self, path: &str, contents: &[u8]) -> Result<CallEffect, ToolError> {
         self.handle.write_file(path, contents).await
     }
 

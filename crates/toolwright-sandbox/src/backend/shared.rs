@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, SandboxProcess, SpawnRequest, ToolError,
-    ToolOutput,
+    CallEffect, ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, SandboxProcess, SpawnRequest,
+    ToolError, ToolOutput,
 };
 
 use super::exec::{self, Each, Finish, Sink};
 use super::spawn;
+use super::staged::{self, OpenStage};
 use crate::env;
 use crate::launcher::client::{LauncherSession, unavailable};
-use crate::launcher::wire::{Job, Setup, Work};
-use crate::policy::SandboxPolicy;
+use crate::launcher::wire::{Job, Settle, Setup, Work};
+use crate::policy::{Changes, SandboxPolicy};
 
 /// How long reading or writing a file may take.
 pub(crate) const FILE_PATIENCE: Duration = Duration::from_secs(120);
@@ -67,6 +68,7 @@ impl LauncherHandle {
             env: env.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
             terminal: None,
             announce: false,
+            stage: None,
             grace: 0,
         })
     }
@@ -82,17 +84,34 @@ impl LauncherHandle {
         request: ExecRequest,
         sink: Option<&dyn OutputSink>,
     ) -> Result<ExecResult, ToolError> {
-        let job = self.job(&request, look_up)?;
+        let mut job = self.job(&request, look_up)?;
+        let stage = OpenStage::begin(&self.session);
+        job.stage = stage.as_ref().map(OpenStage::number);
         let timeout = self.timeout(request.timeout);
         let input = request.input.as_deref();
-        exec::command(&self.session, &job, input, timeout, sink, &self.layers, |_| 0).await
+        let ended = exec::command(&self.session, &job, input, timeout, sink, &self.layers, |_| 0).await;
+        let Some(stage) = stage else { return ended };
+        // A command that failed or was stopped has changed what it has changed.
+        let settled = stage.settle(Settle::Last).await;
+        let (mut result, effect) = (ended?, settled?);
+        let notes = effect.kept_back_text();
+        if !notes.is_empty() {
+            if !result.stderr.is_empty() && !result.stderr.ends_with('\n') {
+                result.stderr.push('\n');
+            }
+            result.stderr.push_str(&notes);
+        }
+        result.effect = Some(effect);
+        Ok(result)
     }
 
     pub(crate) async fn spawn(&self, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
         let mut job = self.job(&request.exec, look_up)?;
         job.terminal = request.terminal;
         job.announce = true;
-        spawn::start(self.session.clone(), job, self.layers.clone(), spawn::At::Here).await
+        let stage = OpenStage::begin(&self.session);
+        job.stage = stage.as_ref().map(OpenStage::number);
+        spawn::start(self.session.clone(), job, self.layers.clone(), spawn::At::Here, stage).await
     }
 
     fn file_job(&self, path: &str, work: impl FnOnce(PathBuf) -> Work) -> Result<Job, ToolError> {
@@ -105,22 +124,31 @@ impl LauncherHandle {
             env: Vec::new(),
             terminal: None,
             announce: false,
+            stage: None,
             grace: 0,
         })
     }
 
-    pub(crate) async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+    pub(crate) async fn write_file(&self, path: &str, contents: &[u8]) -> Result<CallEffect, ToolError> {
         let size = contents.len() as u64;
-        let job = self.file_job(path, |path| Work::Write { path, size })?;
+        let mut job = self.file_job(path, |path| Work::Write { path, size })?;
+        let stage = OpenStage::begin(&self.session);
+        job.stage = stage.as_ref().map(OpenStage::number);
         let deadline = Some(Instant::now() + FILE_PATIENCE);
-        match exec::run(&self.session, &job, Some(contents), deadline, ignore(), ignore()).await? {
-            Finish::Ended(0) => Ok(()),
+        let ended = exec::run(&self.session, &job, Some(contents), deadline, ignore(), ignore()).await?;
+        match (ended, stage) {
+            (Finish::Ended(0), None) => Ok(CallEffect::default()),
+            (Finish::Ended(0), Some(stage)) => staged::written(stage.settle(Settle::Last).await?, path),
+            (ended, _) => Err(self.write_failure(&job, ended, path)),
+        }
+    }
+
+    fn write_failure(&self, job: &Job, ended: Finish, path: &str) -> ToolError {
+        match ended {
             Finish::Failed(_, libc::EROFS | libc::EBUSY | libc::EACCES) if self.is_protected(path) => {
-                let message = format!("`{}` is protected", path.escape_debug());
-                Err(ToolError::of(ErrorKind::Permission, message)
-                    .hint("programs outside obey it, so it stays as it is; `protect` in the policy names such files"))
+                staged::protected(path)
             }
-            other => Err(file_failure(&job, other)),
+            other => file_failure(job, other),
         }
     }
 
@@ -157,6 +185,15 @@ impl LauncherHandle {
             }
         }
     }
+}
+
+/// Refuses a policy whose changes would have to be staged.
+pub(crate) fn only_live(policy: &SandboxPolicy, kind: &str) -> Result<(), ToolError> {
+    if policy.changes == Changes::Live {
+        return Ok(());
+    }
+    let message = format!("the `{kind}` sandbox writes to folders themselves: `changes` can only be `live`");
+    Err(unavailable(message).hint("the `process` sandbox can stage changes"))
 }
 
 /// Discards output.

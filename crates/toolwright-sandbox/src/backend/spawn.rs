@@ -11,10 +11,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Mutex, watch};
-use toolwright_core::{ProcessHandle, SandboxProcess, TerminalSize, ToolError};
+use toolwright_core::{CallEffect, ProcessHandle, SandboxProcess, TerminalSize, ToolError};
 
 use super::exec::failure;
 use super::keyboard::Keyboard;
+use super::staged::OpenStage;
 use crate::launcher::client::{LauncherSession, nothing, unavailable};
 use crate::launcher::wire::{Job, JobCommand, JobEvent};
 use crate::sys;
@@ -33,6 +34,7 @@ pub(crate) async fn start(
     job: Job,
     layers: Vec<String>,
     at: At,
+    stage: Option<OpenStage>,
 ) -> Result<SandboxProcess, ToolError> {
     let broken = |error: io::Error| unavailable("could not make the streams").with_source(error);
     let mut ours = None;
@@ -52,7 +54,8 @@ pub(crate) async fn start(
     };
     let (reports, orders) = line.into_stream().into_split();
     let (tell, status) = watch::channel(None);
-    let listener = tokio::spawn(listen(reports, tell));
+    let stage = stage.map(Arc::new);
+    let listener = tokio::spawn(listen(reports, tell, stage.clone()));
 
     let mut terminal = None;
     let (stdin, stdout, stderr) = match (ours, master) {
@@ -78,15 +81,15 @@ pub(crate) async fn start(
         }
         (None, None) => return Err(unavailable("the terminal did not arrive")),
     };
-    let handle =
-        SpawnedProcess { orders: Mutex::new(orders), status, terminal, layers, listener, _session: session };
+    let orders = Mutex::new(orders);
+    let handle = SpawnedProcess { orders, status, terminal, layers, listener, stage, _session: session };
     Ok(SandboxProcess { stdin, stdout, stderr, handle: Box::new(handle) })
 }
 
 /// How a process ended: its code, or that the sandbox was lost.
 type ExitReport = Option<Result<i32, ()>>;
 
-async fn listen(mut reports: OwnedReadHalf, tell: watch::Sender<ExitReport>) {
+async fn listen(mut reports: OwnedReadHalf, tell: watch::Sender<ExitReport>, stage: Option<Arc<OpenStage>>) {
     let mut bytes = [0; JobEvent::SIZE];
     let status = loop {
         if reports.read_exact(&mut bytes).await.is_err() {
@@ -98,6 +101,10 @@ async fn listen(mut reports: OwnedReadHalf, tell: watch::Sender<ExitReport>) {
             Some(JobEvent::Failed(..)) | None => break Err(()),
         }
     };
+    if let Some(stage) = stage {
+        // A caller that waits for the end finds what the process has changed.
+        stage.settle_at_end().await;
+    }
     tell.send_replace(Some(status));
 }
 
@@ -107,12 +114,19 @@ struct SpawnedProcess {
     terminal: Option<OwnedFd>,
     layers: Vec<String>,
     listener: tokio::task::JoinHandle<()>,
+    /// The layer that takes its changes.
+    stage: Option<Arc<OpenStage>>,
     /// The sandbox lives as long as its processes.
     _session: Arc<LauncherSession>,
 }
 
 impl Drop for SpawnedProcess {
     fn drop(&mut self) {
+        let kill = JobCommand::Kill.encode();
+        if self.stage.is_some() && self.orders.get_mut().try_write(&kill).is_ok() {
+            // The listener commits what the process has changed once it is dead.
+            return;
+        }
         // Both halves of the connection must be dropped for the job to see that its reader is gone.
         self.listener.abort();
     }
@@ -159,6 +173,13 @@ impl ProcessHandle for SpawnedProcess {
 
     fn layers(&self) -> &[String] {
         &self.layers
+    }
+
+    async fn commit(&self) -> Result<CallEffect, ToolError> {
+        match &self.stage {
+            Some(stage) => stage.settle_now().await,
+            None => Ok(CallEffect::default()),
+        }
     }
 }
 

@@ -1,21 +1,24 @@
 //! The runtime's end: starts launchers, sends jobs, and listens to them.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
-use toolwright_core::{ErrorKind, ToolError};
+use toolwright_core::{CallEffect, ErrorKind, ToolError};
 use toolwright_util::lock;
 
-use super::wire::{self, Job, JobEvent, MAX_SETUP, Setup, SetupReply};
+use super::wire::{
+    self, Job, JobEvent, MAX_SETUP, MAX_STAGE_MESSAGE, Setup, SetupReply, StageReply, StageRequest,
+};
 use crate::backend::spare;
 use crate::policy::Layer;
 use crate::probe::{SETUP_FAILED, remedy};
@@ -71,6 +74,9 @@ pub(crate) struct LauncherSession {
     pub(crate) way_out: Option<OwnedFd>,
     /// The folder of the host that the launcher removes at its end.
     private: Option<PathBuf>,
+    /// The line to the monitor about staged changes, for one question at a time.
+    changes: Option<Mutex<std::os::unix::net::UnixStream>>,
+    last_stage: AtomicU64,
 }
 
 impl LauncherSession {
@@ -101,8 +107,18 @@ impl LauncherSession {
             missing: Vec::new(),
             way_out: None,
             private: None,
+            changes: None,
+            last_stage: AtomicU64::new(0),
         };
-        socket::send(session.control()?, &text, &[]).map_err(|error| broken("reach the launcher", error))?;
+        let changes = if setup.staging.is_empty() {
+            None
+        } else {
+            Some(socket::stream_pair().map_err(|error| broken("make a socket", error))?)
+        };
+        let theirs: Vec<BorrowedFd<'_>> = changes.iter().map(|(_, theirs)| theirs.as_fd()).collect();
+        socket::send(session.control()?, &text, &theirs)
+            .map_err(|error| broken("reach the launcher", error))?;
+        let ours = changes.map(|(ours, _)| ours);
         match session.hear() {
             Ok((SetupReply::Ready { layers, missing }, way_out)) => {
                 session.layers = layers;
@@ -111,6 +127,7 @@ impl LauncherSession {
                 session.private = setup.workspace.clone().filter(|_| setup.policy.workspace.is_none());
                 sys::set_nonblocking(session.control()?, true)
                     .map_err(|error| broken("use the socket", error))?;
+                session.changes = ours.map(|ours| Mutex::new(ours.into()));
                 Ok(session)
             }
             Ok((SetupReply::Failed { message }, _)) => {
@@ -122,6 +139,34 @@ impl LauncherSession {
             }
             Err(error) => Err(broken("hear from the launcher", error)),
         }
+    }
+
+    /// A number for the changes of a new job, where changes are staged.
+    pub(crate) fn next_stage(&self) -> Option<u64> {
+        // 0 is the launcher's own.
+        self.changes.as_ref().map(|_| self.last_stage.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Has the monitor settle the changes of a job. Blocks until it is done.
+    pub(crate) fn settle(&self, request: StageRequest) -> Result<CallEffect, ToolError> {
+        let changes = self.changes.as_ref().ok_or_else(lost)?;
+        let asked = (|| {
+            let mut line = lock(changes);
+            let text = serde_json::to_vec(&request)?;
+            let length = u32::try_from(text.len()).map_err(io::Error::other)?;
+            line.write_all(&[&length.to_le_bytes(), text.as_slice()].concat())?;
+            let mut length = [0; 4];
+            line.read_exact(&mut length)?;
+            let length = u32::from_le_bytes(length) as usize;
+            if length > MAX_STAGE_MESSAGE {
+                return Err(io::Error::from_raw_os_error(libc::E2BIG));
+            }
+            let mut reply = vec![0; length];
+            line.read_exact(&mut reply)?;
+            Ok(serde_json::from_slice::<StageReply>(&reply)?)
+        })();
+        let reply = asked.map_err(|error| unavailable("the changes were not settled").with_source(error))?;
+        reply.map_err(|why| ToolError::new(format!("the changes were not applied: {why}")))
     }
 
     /// Whether the launcher still listens.

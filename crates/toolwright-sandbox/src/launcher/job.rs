@@ -11,6 +11,7 @@ use super::memory::Memory;
 use super::wire::{Job, JobCommand, JobEvent, LaunchMode, MAX_JOB, Stage, Work};
 use crate::files;
 use crate::layer::cgroup::Kills;
+use crate::layer::stage;
 use crate::layer::view::mount_processes;
 use crate::policy::Layer;
 use crate::rlimit;
@@ -56,10 +57,18 @@ fn start<'a>(
     } else if !keeper.on(Layer::PidNamespace) {
         process::adopt_orphans().map_err(setup)?;
     }
+    let job = receive(line.as_fd()).map_err(setup)?;
+    let mut own_rules = None;
+    if let Some(staged) = &keeper.staged {
+        if let Some(number) = job.stage {
+            staged.mount(number).map_err(setup)?;
+            own_rules = keeper.ruleset.as_ref().map(|_| staged.ruleset()).transpose().map_err(setup)?;
+        }
+        stage::hide().map_err(setup)?;
+    }
     if let Some(covers) = &keeper.covers {
         covers.renew().map_err(setup)?;
     }
-    let job = receive(line.as_fd()).map_err(setup)?;
     let mut stdio = stdio;
     let mut terminal = None;
     if let Some(size) = job.terminal {
@@ -72,7 +81,7 @@ fn start<'a>(
     let program = JobProgram::new(&job).map_err(|error| (Stage::Exec, error))?;
     if keeper.mode == LaunchMode::Isolated {
         rlimit::apply(&keeper.limits, keeper.memory).map_err(setup)?;
-        if let Some(ruleset) = &keeper.ruleset {
+        if let Some(ruleset) = own_rules.as_ref().or(keeper.ruleset.as_ref()) {
             process::landlock_enter(ruleset.as_fd()).map_err(setup)?;
         }
         process::drop_capabilities().map_err(setup)?;

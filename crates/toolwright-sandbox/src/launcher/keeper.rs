@@ -6,14 +6,15 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::job;
 use super::monitor::reply;
-use super::wire::{JobEvent, LaunchMode, Setup, SetupReply, Stage};
+use super::wire::{JobEvent, LaunchMode, STAGING_FAILED, Setup, SetupReply, Stage};
 use crate::layer::cgroup::Kills;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{INSIDE, Identity};
+use crate::layer::stage::StagedFolders;
 use crate::layer::view::{self, Covers, DetachedTree, ViewPlan};
 use crate::layer::{landlock, seccomp};
 use crate::policy::{Layer, Network, SandboxLimits};
@@ -33,6 +34,8 @@ pub(super) struct Start<'a> {
     pub(super) layers: Vec<Layer>,
     pub(super) missing: Vec<(Layer, String)>,
     pub(super) kills: Option<Kills>,
+    /// Where changes are staged on the host; detached by the monitor where the keeper may not look it up.
+    pub(super) staging: Option<(PathBuf, Option<OwnedFd>)>,
 }
 
 /// Builds the sandbox, answers the runtime, and serves until it hangs up.
@@ -69,7 +72,7 @@ fn listen(network: &Network, keeper: &Keeper) -> Result<Option<TcpListener>, Str
 }
 
 fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keeper, String> {
-    let Start { setup, plan, identity, binds, guards, mut layers, missing: already, kills } = start;
+    let Start { setup, plan, identity, binds, guards, mut layers, missing: already, kills, staging } = start;
     missing.extend(already);
     let on = |layer: Layer| !setup.without.contains(&layer);
     let step = |what: &str, result: std::io::Result<()>| result.map_err(|error| format!("{what}: {error}"));
@@ -91,6 +94,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
     if on(Layer::NetNamespace) && setup.policy.network != Network::Off {
         step("loopback", sys::raise_loopback())?;
     }
+    let mut staged = None;
     let viewed = on(Layer::MountNamespace);
     let covers = viewed.then(|| Covers::new(&plan, guards, &setup.policy.protect, &setup.later));
     if viewed {
@@ -98,7 +102,16 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
             Some(binds) => binds,
             None => view::detach_binds(&plan)?,
         };
-        view::build(&plan, binds, guards).map_err(|reason| format!("mount_namespace: {reason}"))?;
+        let staging = staging.map(|(path, mount)| mount.map_or_else(|| view::detach(&path), Ok));
+        let staging = staging.transpose().map_err(|error| format!("{STAGING_FAILED}{error}"))?;
+        let is_staged = staging.is_some();
+        view::build(&plan, binds, guards, staging).map_err(|reason| format!("mount_namespace: {reason}"))?;
+        if is_staged {
+            let folders =
+                plan.staged_folders(&setup.policy).map_err(|why| format!("{STAGING_FAILED}{why}"))?;
+            folders.probe().map_err(|error| format!("{STAGING_FAILED}overlay: {error}"))?;
+            staged = Some(folders);
+        }
     }
     step("no_capabilities", process::bound_capabilities())?;
     step("no_new_privileges", process::no_new_privileges())?;
@@ -138,7 +151,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
         false => MemoryLimit::EachProcess,
     };
     let limits = setup.policy.limits.clone();
-    Ok(Keeper { limits, mode: LaunchMode::Isolated, layers, memory, ruleset, filter, covers, kills })
+    Ok(Keeper { limits, mode: LaunchMode::Isolated, layers, memory, ruleset, filter, covers, kills, staged })
 }
 
 /// What every job of a sandbox shares.
@@ -153,6 +166,8 @@ pub(super) struct Keeper {
     pub(super) covers: Option<Covers>,
     /// Where a control group limits the memory.
     pub(super) kills: Option<Kills>,
+    /// What jobs put overlays on, where changes are staged.
+    pub(super) staged: Option<StagedFolders>,
 }
 
 impl Keeper {

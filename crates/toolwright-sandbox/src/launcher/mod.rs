@@ -19,6 +19,7 @@ mod job;
 mod keeper;
 mod memory;
 mod monitor;
+mod staging;
 pub(crate) mod wire;
 
 use std::path::PathBuf;

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::keeper::{self, Keeper};
-use super::wire::{LaunchMode, MAX_SETUP, Setup, SetupReply};
+use super::staging::Staging;
+use super::wire::{LaunchMode, MAX_SETUP, STAGING_FAILED, Setup, SetupReply};
 use crate::layer::cgroup::Groups;
+use crate::layer::commit_rules::CommitRules;
 use crate::layer::guard::{self, Guards, Writable, unprotected};
 use crate::layer::identity::Identity;
-use crate::layer::view::{ViewPlan, detach_mapped};
-use crate::policy::Layer;
+use crate::layer::view::{ViewPlan, detach, detach_mapped};
+use crate::policy::{Changes, Layer};
 use crate::remove;
 use crate::rlimit::MemoryLimit;
 use crate::sys::process::{self, ForkSide, exit_now, fork};
@@ -33,19 +35,20 @@ pub(super) fn run() -> ! {
     // In a shortage of memory, sandboxes go before the programs that use them.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let mut buffer = vec![0; MAX_SETUP];
-    let setup: Setup = match socket::receive(control.as_fd(), &mut buffer) {
-        Ok((count, _)) if count > 0 => {
-            match serde_json::from_slice(buffer.get(..count).unwrap_or_default()) {
+    let (setup, changes): (Setup, _) = match socket::receive(control.as_fd(), &mut buffer) {
+        Ok((count, mut fds)) if count > 0 => {
+            let setup = match serde_json::from_slice(buffer.get(..count).unwrap_or_default()) {
                 Ok(setup) => setup,
                 Err(error) => fail(control.as_fd(), &format!("unreadable setup: {error}")),
-            }
+            };
+            (setup, fds.pop())
         }
         _ => exit_now(1),
     };
     drop(buffer);
     let code = match setup.mode {
         LaunchMode::Local => local(setup, control),
-        LaunchMode::Isolated => isolated(setup, control),
+        LaunchMode::Isolated => isolated(setup, control, changes),
     };
     exit_now(code)
 }
@@ -84,19 +87,29 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         filter: Vec::new(),
         covers: None,
         kills: None,
+        staged: None,
     };
     keeper.serve(&control, watch_runtime().as_ref());
     drop(guards);
     remove_private(&setup)
 }
 
-fn isolated(setup: Setup, control: OwnedFd) -> i32 {
-    match start(&setup, &control) {
+fn isolated(setup: Setup, control: OwnedFd, changes: Option<OwnedFd>) -> i32 {
+    match start(&setup, &control, changes) {
         Ok(running) => {
             drop(control);
             // From here on only the keeper answers. Everything below it is gone when it is.
-            let _ = process::wait(running.keeper, true);
-            let MonitoredSandbox { guards, groups, folders, kept, .. } = running;
+            let MonitoredSandbox { keeper, guards, groups, folders, kept, staging } = running;
+            if let Some((mut staging, changes)) = staging {
+                if let Ok(watch) = process::watch(keeper) {
+                    staging.serve(&changes, &watch);
+                }
+                let _ = process::wait(keeper, true);
+                drop(changes);
+                staging.remove();
+            } else {
+                let _ = process::wait(keeper, true);
+            }
             drop((guards, groups));
             guard::sweep(&folders, &setup.policy.protect, &kept);
             remove_private(&setup)
@@ -125,9 +138,11 @@ struct MonitoredSandbox {
     /// In which there are placeholders.
     folders: Vec<Writable>,
     kept: Vec<PathBuf>,
+    /// Where changes are staged, and the socket on which the runtime asks for what becomes of them.
+    staging: Option<(Staging, OwnedFd)>,
 }
 
-fn start(setup: &Setup, control: &OwnedFd) -> Result<MonitoredSandbox, String> {
+fn start(setup: &Setup, control: &OwnedFd, changes: Option<OwnedFd>) -> Result<MonitoredSandbox, String> {
     let off = |layer: Layer| setup.without.contains(&layer);
     if let Some(layer) = setup.policy.require.iter().chain([&Layer::UserNamespace]).find(|layer| off(**layer))
     {
@@ -166,7 +181,15 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<MonitoredSandbox, String> {
             }
         }
     }
-    let guards = if off(Layer::MountNamespace) {
+    let staging = match changes.filter(|_| plan.staged && !off(Layer::MountNamespace)) {
+        Some(changes) => Some((stage(setup, &mut plan, identity)?, changes)),
+        None if plan.staged => return Err("changes can only be staged in `mount_namespace`".to_owned()),
+        None => None,
+    };
+    // Only root may detach a mount here; the keeper of another user finds the folder by its path.
+    let mount = staging.as_ref().filter(|_| sys::effective_ids().0 == 0);
+    let mount = mount.and_then(|(staging, _)| detach(&staging.folder).ok());
+    let guards = if off(Layer::MountNamespace) || plan.staged {
         Guards::default()
     } else {
         Guards::prepare(&plan.writable(), &setup.policy.protect, &plan.kept()).map_err(unprotected)?
@@ -203,6 +226,8 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<MonitoredSandbox, String> {
     let pid = match side {
         ForkSide::Child => {
             drop(release);
+            // Commits are the parent's work.
+            let staging = staging.map(|(staging, _)| (staging.folder, mount));
             if sys::read_exact(hold.as_fd(), &mut [0]).is_err() {
                 exit_now(1);
             }
@@ -210,7 +235,8 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<MonitoredSandbox, String> {
                 fail(control.as_fd(), &format!("control group: {error}"));
             }
             let (guards, kills) = (&guards.list, groups.kills.take());
-            let start = keeper::Start { setup, plan, identity, binds, guards, layers, missing, kills };
+            let start =
+                keeper::Start { setup, plan, identity, binds, guards, layers, missing, kills, staging };
             keeper::run(start, control, watch.as_ref())
         }
         ForkSide::Parent(pid) => pid,
@@ -226,6 +252,18 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<MonitoredSandbox, String> {
         let _ = process::wait(pid, true);
         return Err(message);
     }
-    let (folders, kept) = (plan.writable(), plan.kept());
-    Ok(MonitoredSandbox { keeper: pid, guards, groups, folders, kept })
+    // Where changes are staged there are no placeholders.
+    let folders = if plan.staged { Vec::new() } else { plan.writable() };
+    Ok(MonitoredSandbox { keeper: pid, guards, groups, folders, kept: plan.kept(), staging })
+}
+
+/// Makes the folder in which changes are staged. Commands do not see it, even where a folder that they see
+/// holds it.
+fn stage(setup: &Setup, plan: &mut ViewPlan, identity: Identity) -> Result<Staging, String> {
+    let folders = plan.staged_folders(&setup.policy).map_err(|why| format!("{STAGING_FAILED}{why}"))?;
+    let rules = CommitRules::new(&setup.policy, plan, &setup.later);
+    let discard = setup.policy.changes == Changes::Discard;
+    let staging = Staging::make(&setup.staging, folders.folders, rules, discard, identity)?;
+    plan.mask.extend(staging.hidden());
+    Ok(staging)
 }

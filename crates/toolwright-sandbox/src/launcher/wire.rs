@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toolwright_core::TerminalSize;
 
-use crate::path;
 use crate::policy::{Layer, SandboxPolicy};
+use toolwright_effects::path_text as path;
 
 /// The largest setup message; it must fit one packet.
 pub(crate) const MAX_SETUP: usize = 128 * 1024;
@@ -36,7 +36,38 @@ pub(crate) struct Setup {
     pub(crate) later: Vec<PathBuf>,
     /// Layers to leave out, to see what the others hold.
     pub(crate) without: Vec<Layer>,
+    /// Where changes can be staged, the best first; empty when they are live.
+    #[serde(with = "path::many")]
+    pub(crate) staging: Vec<PathBuf>,
 }
+
+/// What is to become of the changes of a job, sent to the monitor.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct StageRequest {
+    /// As [`Job::stage`] says.
+    pub(crate) stage: u64,
+    pub(crate) settle: Settle,
+}
+
+/// What the reason begins with when changes cannot be staged.
+pub(crate) const STAGING_FAILED: &str = "changes cannot be staged: ";
+
+/// How changes are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Settle {
+    /// The job has ended; its changes are applied, and its layer removed.
+    Last,
+    /// The job goes on; its changes until now are applied.
+    Interim,
+    /// The layer is removed with what is in it.
+    Drop,
+}
+
+/// The monitor's answer: the effect, or why nothing was applied.
+pub(crate) type StageReply = Result<toolwright_core::CallEffect, String>;
+
+/// The largest message about changes.
+pub(crate) const MAX_STAGE_MESSAGE: usize = 64 * 1024 * 1024;
 
 /// The launcher's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,6 +97,9 @@ pub(crate) struct Job {
     pub(crate) terminal: Option<TerminalSize>,
     /// Report the start. Without it only the end is reported, which spares two wake-ups.
     pub(crate) announce: bool,
+    /// The layer that takes the changes of the job; without one the folders are as read-only as the view has
+    /// them.
+    pub(crate) stage: Option<u64>,
     /// How many milliseconds everything gets to end by itself before it is killed. Not for what is not
     /// trusted.
     pub(crate) grace: u64,

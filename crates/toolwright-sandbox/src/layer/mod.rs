@@ -1,6 +1,7 @@
 //! The protections, one file each. The launcher puts them together.
 
 pub(crate) mod cgroup;
+pub(crate) mod commit_rules;
 pub(crate) mod compute;
 mod git;
 mod git_command;
@@ -12,4 +13,5 @@ pub(crate) mod landlock;
 pub(crate) mod mounts;
 pub mod seccomp;
 pub(crate) mod sockets;
+pub(crate) mod stage;
 pub(crate) mod view;

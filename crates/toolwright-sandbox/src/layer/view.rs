@@ -23,6 +23,7 @@ use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::mounts::Mounts;
 use super::sockets;
+use super::stage::{STAGE as CHANGES, StagedFolders};
 use crate::policy::{SandboxLimits, SandboxPolicy, is_of_the_machine};
 use crate::sys::{self, mount};
 
@@ -61,7 +62,7 @@ pub enum Access {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ViewEntry {
     /// Where it is inside.
-    #[serde(serialize_with = "crate::path::one::serialize")]
+    #[serde(serialize_with = "toolwright_effects::path_text::one::serialize")]
     pub path: PathBuf,
     /// How it can be used.
     pub access: Access,
@@ -94,6 +95,8 @@ pub(crate) struct ViewPlan {
     limits: SandboxLimits,
     /// What else is mounted below the folders the policy names, in the order of `binds`.
     mounted: Vec<Vec<PathBuf>>,
+    /// Folders that can be written are read-only in the view, under the overlays of jobs.
+    pub(crate) staged: bool,
 }
 
 impl ViewPlan {
@@ -165,12 +168,15 @@ impl ViewPlan {
         let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
         let limits = policy.limits.clone();
         let (protect, obeyed) = (Vec::new(), Vec::new());
-        let mut plan = ViewPlan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted };
+        let mut plan =
+            ViewPlan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted, staged: false };
         let folders = plan.writable();
+        let staged = policy.is_staged();
         let protect = needed(&folders, &policy.protect, GitView::Outside)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
         plan.protect = protect.iter().map(|one| one.within.shown.join(&one.path)).collect();
         plan.obeyed = protect.iter().filter_map(Needed::obeyed).collect();
+        plan.staged = staged;
         Ok(plan)
     }
 
@@ -187,6 +193,25 @@ impl ViewPlan {
         let writable =
             self.binds.iter().filter(|bind| bind.writable && bind.folder && bind.source == bind.target);
         writable.map(|bind| Writable { at: bind.source.clone(), shown: bind.target.clone() }).collect()
+    }
+
+    /// What jobs put overlays on, or why none can be.
+    pub(crate) fn staged_folders(&self, policy: &SandboxPolicy) -> Result<StagedFolders, String> {
+        let writable = |bind: &&Bind| bind.writable && bind.source == bind.target;
+        for (bind, mounted) in self.binds.iter().zip(&self.mounted).filter(|(bind, _)| writable(bind)) {
+            if !bind.folder {
+                return Err(format!("`{}` is a single file", bind.target.display()));
+            }
+            if let Some(path) = mounted.first() {
+                return Err(format!("`{}` is another file system", path.display()));
+            }
+        }
+        let (folders, read_only): (Vec<&Bind>, Vec<&Bind>) =
+            self.binds.iter().partition(|bind| writable(bind));
+        let targets = |binds: Vec<&Bind>| binds.into_iter().map(|bind| bind.target.clone()).collect();
+        let (folders, read_only) = (targets(folders), targets(read_only));
+        let rules = self.rules(true);
+        Ok(StagedFolders { folders, read_only, rules, network: policy.network.clone() })
     }
 
     /// The view as a list, for people.
@@ -334,7 +359,7 @@ pub(crate) fn detach_mapped(plan: &ViewPlan, identity: Identity) -> Built<(Vec<D
     Ok((trees, left_out))
 }
 
-fn detach(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn detach(path: &Path) -> io::Result<OwnedFd> {
     let place = sys::open_at(None, &sys::c_path(path)?, libc::O_PATH, 0)?;
     mount::detach(place.as_fd())
 }
@@ -347,7 +372,12 @@ fn resolved(path: &Path) -> io::Result<OwnedFd> {
 
 /// Builds the view in a mount namespace of its own and makes it the root. `binds` are those of `plan.binds`,
 /// detached, in the same order.
-pub(crate) fn build(plan: &ViewPlan, binds: Vec<DetachedTree>, guards: &[Guard]) -> Built<()> {
+pub(crate) fn build(
+    plan: &ViewPlan,
+    binds: Vec<DetachedTree>,
+    guards: &[Guard],
+    staging: Option<OwnedFd>,
+) -> Built<()> {
     at("private mounts", mount::make_private())?;
     let system: Vec<OwnedFd> = plan
         .system
@@ -381,7 +411,7 @@ pub(crate) fn build(plan: &ViewPlan, binds: Vec<DetachedTree>, guards: &[Guard])
     terminals_and_processes(root)?;
     scratch(root, plan)?;
     for (bind, tree) in plan.binds.iter().zip(&binds) {
-        let access = if bind.writable { 0 } else { mount::RDONLY };
+        let access = if bind.writable && !plan.staged { 0 } else { mount::RDONLY };
         let attributes = access | mount::NOSUID | mount::NODEV;
         show(root, bind, tree.mount.as_fd(), attributes)?;
         for (path, mount) in &tree.below {
@@ -391,6 +421,11 @@ pub(crate) fn build(plan: &ViewPlan, binds: Vec<DetachedTree>, guards: &[Guard])
         }
     }
     names_and_masks(root, &plan.mask)?;
+    if let Some(staging) = staging {
+        at("staging", mount::restrict(staging.as_fd(), mount::NOSUID | mount::NODEV))?;
+        let target = at("staging", place(root, Path::new(CHANGES), true))?;
+        at("staging", mount::attach(staging.as_fd(), target.as_fd()))?;
+    }
     for guard in guards {
         at(guard.path.display(), guard.attach(root))?;
     }

@@ -108,6 +108,18 @@ pub(crate) fn stat(fd: BorrowedFd<'_>) -> io::Result<libc::stat> {
     Ok(stat)
 }
 
+/// Whether a folder can hold what is written to an overlay.
+pub(crate) fn takes_overlays(path: &Path) -> io::Result<bool> {
+    // ext4, XFS, Btrfs, tmpfs, F2FS, bcachefs.
+    const FIT: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e];
+    let path = c_path(path)?;
+    // SAFETY: `statfs` is plain numbers, for which all zeroes is a valid value.
+    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is NUL-terminated and the pointer is to a live `statfs` structure.
+    check(unsafe { libc::statfs(path.as_ptr(), &raw mut about) }.into())?;
+    Ok(FIT.contains(&(about.f_type as u64)))
+}
+
 /// Whether something is mounted exactly here.
 pub(crate) fn is_mount_root(fd: BorrowedFd<'_>) -> io::Result<bool> {
     // SAFETY: `statx` is plain numbers, for which all zeroes is a valid value.

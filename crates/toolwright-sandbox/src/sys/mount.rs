@@ -107,6 +107,12 @@ pub(crate) fn filesystem(kind: &CStr, target: &CStr, flags: libc::c_ulong, optio
     .map(drop)
 }
 
+/// Takes off what is mounted at a path; what is open in it stays open.
+pub(crate) fn take_off(path: &CStr) -> io::Result<()> {
+    // SAFETY: the path is NUL-terminated and outlives the call.
+    check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) }.into()).map(drop)
+}
+
 /// Cuts this namespace's mounts off from the one they were copied from.
 pub(crate) fn make_private() -> io::Result<()> {
     // SAFETY: the target is a NUL-terminated constant; the null arguments are allowed for this call.

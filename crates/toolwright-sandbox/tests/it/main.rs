@@ -11,6 +11,7 @@
 )]
 
 mod attacks;
+mod changes;
 mod conformance;
 mod engine;
 mod files;
@@ -43,10 +44,11 @@ fn main() -> ExitCode {
         probe::main(name);
     }
     if let [first, name] = words.as_slice()
-        && ["load", "engine", "home"].contains(&first.as_str())
+        && ["changes", "load", "engine", "home"].contains(&first.as_str())
     {
         let work = async {
             match first.as_str() {
+                "changes" => changes::main(name).await,
                 "load" => load::main(name).await,
                 "home" => home::main(name).await,
                 _ => engine::main(name).await,
@@ -86,6 +88,7 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(conformance::cases());
     cases.extend(attacks::cases());
+    cases.extend(changes::cases());
     cases.extend(processes::cases());
     cases.extend(files::cases());
     cases.extend(git::cases());

@@ -4,6 +4,8 @@
 //! [`Session`] opens a file for use.
 
 mod authority;
+#[cfg(feature = "sandbox")]
+mod granted;
 mod known;
 #[cfg(feature = "sandbox")]
 mod programs;

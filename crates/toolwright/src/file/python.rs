@@ -83,7 +83,7 @@ impl PythonSection {
             }
         }
         let command = show_program(&mut policy, command, environment)?;
-        let sandbox: Arc<DynSandbox> = Arc::new(ProcessSandbox::open(policy).await?);
+        let sandbox: Arc<DynSandbox> = Arc::new(ProcessSandbox::open_staged_if_possible(policy).await?);
         let mut options = PythonOptions::default();
         let seconds = |seconds: Option<f64>| seconds.map(Duration::from_secs_f64);
         options.timeout = seconds(self.timeout).or(options.timeout);

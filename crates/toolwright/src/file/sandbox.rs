@@ -16,11 +16,11 @@ use toolwright_core::{
 use toolwright_net::{HostRules, Reach};
 use toolwright_runtime::RunBuilder;
 use toolwright_sandbox::{
-    Backend, EnvPolicy, Layer, LocalSandbox, Network, ProcessSandbox, SandboxLimits, SandboxPolicy,
+    Backend, Changes, EnvPolicy, Layer, LocalSandbox, Network, ProcessSandbox, SandboxLimits, SandboxPolicy,
     nearest_backend,
 };
 
-use super::programs;
+use super::{granted, programs};
 use crate::environment::Environment;
 
 /// What a file's `sandbox` section says, or one entry of `sandboxes`.
@@ -49,6 +49,9 @@ pub struct SandboxSection {
     pub limits: SandboxLimits,
     /// The layers without which nothing runs; left out, the usual ones.
     pub require: Option<Vec<Layer>>,
+    /// When changes to folders become real; left out, at the end of each call where the kind of sandbox and
+    /// this machine can do that, and at once elsewhere.
+    pub changes: Option<Changes>,
     /// Files that are put into the sandbox when it is opened, by path.
     pub files: BTreeMap<String, String>,
     /// A script that is run in it then.
@@ -170,7 +173,9 @@ impl SandboxSection {
     /// when it is named.
     pub fn plan(&self) -> Result<SandboxPlan, ToolError> {
         let folder = real(Path::new("."))?;
-        let all = |said: &[PathBuf]| said.iter().map(|path| real(path)).collect::<Result<Vec<_>, _>>();
+        let all = |said: &[PathBuf]| {
+            said.iter().map(|path| granted::granted(path, &folder)).collect::<Result<Vec<_>, _>>()
+        };
         let (read, write) = (all(&self.read)?, all(&self.write)?);
         let workspace = write.contains(&folder).then(|| folder.clone());
         let mut policy = SandboxPolicy { workspace, read, ..SandboxPolicy::default() };
@@ -189,6 +194,10 @@ impl SandboxSection {
             }
             policy.read.push(folder.clone());
         }
+        policy.changes = self.changes.unwrap_or(match self.kind() {
+            SandboxKind::Process => Changes::Commit,
+            SandboxKind::Engine(_) | SandboxKind::Local | SandboxKind::None => Changes::Live,
+        });
         policy.network.clone_from(&self.network);
         policy.mask.extend(self.mask.iter().map(|path| masked(path, &folder)));
         if let Some(protect) = &self.protect {
@@ -241,7 +250,11 @@ impl SandboxSection {
         match &self.kind() {
             SandboxKind::None => Ok(None),
             SandboxKind::Process => {
-                Ok(Some(Arc::new(ProcessSandbox::open(policy).await?.beginning_in(folder))))
+                let opened = match self.changes {
+                    Some(_) => ProcessSandbox::open(policy).await?,
+                    None => ProcessSandbox::open_staged_if_possible(policy).await?,
+                };
+                Ok(Some(Arc::new(opened.beginning_in(folder))))
             }
             SandboxKind::Engine(kind) => {
                 let sandbox = toolwright_sandbox::open(Some(kind), policy).await?;
@@ -255,7 +268,8 @@ impl SandboxSection {
                     );
                     return Err(error.hint("leave that out, or use the `process` sandbox"));
                 }
-                let policy = SandboxPolicy { workspace: Some(folder), ..SandboxPolicy::default() };
+                let (workspace, changes) = (Some(folder), policy.changes);
+                let policy = SandboxPolicy { workspace, changes, ..SandboxPolicy::default() };
                 Ok(Some(Arc::new(LocalSandbox::open(policy).await?)))
             }
         }
@@ -356,10 +370,15 @@ pub(crate) async fn open_policy(
     let said = if said.is_null() { json!({}) } else { said };
     let mut policy: SandboxPolicy =
         read_data(&said).map_err(|misfit| misfit.about("`sandbox` is not a policy"))?;
+    let here = real(Path::new("."))?;
     for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
-        *path = path
-            .canonicalize()
-            .map_err(|error| ToolError::invalid(format!("`sandbox` names `{}`: {error}", path.display())))?;
+        *path = granted::granted(path, &here).map_err(|error| {
+            let told = format!("`sandbox` names `{}`: {}", path.display(), error.message());
+            match error.hint_text() {
+                Some(hint) => ToolError::invalid(told).hint(hint),
+                None => ToolError::invalid(told),
+            }
+        })?;
     }
     if policy.workspace.is_none() {
         // A private workspace has nothing to hide; what is meant lies where the other paths begin.
@@ -367,7 +386,11 @@ pub(crate) async fn open_policy(
         policy.mask.iter_mut().for_each(|path| *path = masked(path, &folder));
     }
     let command = show_program(&mut policy, command, environment)?;
-    Ok((Arc::new(ProcessSandbox::open(policy).await?), command))
+    let opened = match said.get("changes") {
+        Some(_) => ProcessSandbox::open(policy).await?,
+        None => ProcessSandbox::open_staged_if_possible(policy).await?,
+    };
+    Ok((Arc::new(opened), command))
 }
 
 /// Shows a program and what it needs; the command that starts it there.

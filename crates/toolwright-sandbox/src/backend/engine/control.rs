@@ -62,7 +62,7 @@ impl Clerk {
         let mut job = client.job(&ExecRequest::new(command), look_up)?;
         job.announce = true;
         job.grace = super::GRACE;
-        let mut process = spawn::start(client.session.clone(), job, Vec::new(), spawn::At::Here)
+        let mut process = spawn::start(client.session.clone(), job, Vec::new(), spawn::At::Here, None)
             .await
             .map_err(|error| unavailable(format!("`{program}` cannot be started")).with_source(error))?;
         let gone = || unavailable("the client has no streams");

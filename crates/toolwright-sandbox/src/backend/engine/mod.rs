@@ -116,6 +116,7 @@ impl EngineSandbox {
 
     async fn open(engine: Engine, policy: SandboxPolicy) -> Result<Self, ToolError> {
         policy.check()?;
+        super::shared::only_live(&policy, engine.program())?;
         let AtHome { mut policy, later } = home::resolve(&policy, look_up)?;
         let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
         let write = policy.write.iter().map(|path| super::shared::exists(path)).collect::<Result<_, _>>()?;
@@ -135,6 +136,7 @@ impl EngineSandbox {
             workspace: Some(at.clone()),
             later: Vec::new(),
             without: Vec::new(),
+            staging: Vec::new(),
         };
         let client = LauncherHandle {
             session: Arc::new(LauncherHandle::start(setup).await?),

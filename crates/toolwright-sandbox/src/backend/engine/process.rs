@@ -33,7 +33,8 @@ pub(super) async fn spawn(inner: &Arc<Inner>, request: SpawnRequest) -> Result<S
     job.terminal = request.terminal;
     job.announce = true;
     let mut process =
-        spawn::start(inner.client.session.clone(), job, inner.layers.clone(), spawn::At::Relayed).await?;
+        spawn::start(inner.client.session.clone(), job, inner.layers.clone(), spawn::At::Relayed, None)
+            .await?;
     let stream = if request.terminal.is_some() { &mut process.stdout } else { &mut process.stderr };
     let said = stream.take().ok_or_else(|| unavailable("the client has no streams"))?;
     let mut entered = Entered::Waiting(Vec::new());

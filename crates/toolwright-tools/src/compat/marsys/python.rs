@@ -169,6 +169,8 @@ impl Python {
         deadline: Option<Instant>,
     ) -> Result<Ran, ToolError> {
         self.waits = false;
+        // What changed outside until now changed before this call.
+        call.record(&self.handle.commit().await?);
         let live = LiveOutput::new(call.context);
         let (mut stdout, mut stderr) = (BoundedOutput::default(), BoundedOutput::default());
         let end = self.talk(program, deadline, &live, &mut stdout, &mut stderr).await?;
@@ -201,6 +203,10 @@ impl Python {
                 ToolError::of(ErrorKind::OutputLimit, message).with_partial(partial(&stdout, &stderr))
             );
         }
+        let effect = self.handle.commit().await?;
+        call.record(&effect);
+        let mut stderr = stderr;
+        stderr.push_str(&effect.kept_back_text());
         Ok(Ran { code, stdout, stderr, pictures, left_out, folder, ended: !self.waits })
     }
 

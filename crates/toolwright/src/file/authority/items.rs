@@ -387,7 +387,7 @@ impl AuthorityReader {
 
     fn sandbox(&mut self, which: &str, section: &crate::file::SandboxSection) {
         use crate::file::SandboxKind;
-        use toolwright_sandbox::{EnvPolicy, Layer, Network, SandboxLimits};
+        use toolwright_sandbox::{Changes, EnvPolicy, Layer, Network, SandboxLimits};
 
         // Written out, so that a new key is noticed by the compiler.
         let crate::file::SandboxSection {
@@ -401,6 +401,7 @@ impl AuthorityReader {
             env: EnvPolicy { pass, set },
             limits,
             require,
+            changes,
             files,
             setup,
         } = section;
@@ -451,6 +452,10 @@ impl AuthorityReader {
         if let Some(protect) = protect {
             let shown = commands("may write files that run programs outside, such as .git/hooks".to_owned());
             self.item(AuthorityKind::Sandbox, shown, json!(format!("{protect:?}")));
+        }
+        if *changes == Some(Changes::Live) {
+            let shown = commands("change files at once, not by a commit at the end of a call".to_owned());
+            self.item(AuthorityKind::Sandbox, shown, json!("live"));
         }
         if let Some(require) = require {
             for layer in Layer::DEFAULT_REQUIRED.iter().filter(|layer| !require.contains(layer)) {

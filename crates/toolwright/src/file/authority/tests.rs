@@ -111,6 +111,7 @@ fn sandboxes_and_raised_limits_are_items() {
         ("sandbox: {env: {pass: [MY_KEY]}}", Reads, "$MY_KEY"),
         ("sandbox: {env: {set: {PATH: /x}}}", Sandbox, "PATH"),
         ("sandbox: {write: [.], protect: []}", Sandbox, ".git/hooks"),
+        ("sandbox: {write: [.], changes: live}", Sandbox, "at once"),
         ("sandbox: {require: []}", Sandbox, "no seccomp"),
         ("sandbox: {limits: {memory: 9999999999}}", Sandbox, "`memory`"),
         ("sandbox: {limits: {processes: null}}", Sandbox, "no limit"),
