@@ -58,7 +58,7 @@
 //! | `pdf` | PDF files too |
 //! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
-//! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
+//! | `tools` | the standard tools: shell, Python, files, search, memory, plans; with `documents` |
 //! | `sandbox` | sandboxes for them (Linux) |
 //! | `chrono`, `jiff` | their dates and times as parameters |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests; with `sandbox`, the suite for sandboxes too |
