@@ -16,7 +16,7 @@ pub use save::save_table;
 
 use std::sync::Arc;
 
-use toolwright_core::{ErrorKind, Sandbox, ToolContext, ToolError};
+use toolwright_core::{DynSandbox, ErrorKind, ToolContext, ToolError};
 
 /// How these tools are set up.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ impl TableOptions {
         self
     }
 
-    fn sandbox(&self, context: &ToolContext) -> Result<Arc<dyn Sandbox>, ToolError> {
+    fn sandbox(&self, context: &ToolContext) -> Result<Arc<DynSandbox>, ToolError> {
         match &self.sandbox {
             Some(name) => context.sandbox_named(name),
             None => context.sandbox(),

@@ -157,13 +157,15 @@ impl Answer {
     /// A table for a model, and what the tables were made from; the rows as data for a program.
     fn output(self, limit: usize, most: usize, begun: Instant) -> ToolOutput {
         let mut text = String::new();
-        let mut data = json!({"tables": self.tables.iter().map(LoadedTable::signature).collect::<Vec<_>>()});
+        let mut data = serde_json::Map::new();
+        let tables: Vec<String> = self.tables.iter().map(LoadedTable::signature).collect();
+        data.insert("tables".to_owned(), json!(tables));
         match self.found {
             Some(found) => {
                 text.push_str(&found.table(limit, most));
-                data["columns"] = json!(found.columns);
-                data["rows"] = json!(found.rows);
-                data["complete"] = json!(!found.is_cut);
+                data.insert("columns".to_owned(), json!(found.columns));
+                data.insert("rows".to_owned(), json!(found.rows));
+                data.insert("complete".to_owned(), json!(!found.is_cut));
             }
             None => {
                 for table in &self.tables {
@@ -176,7 +178,7 @@ impl Answer {
             text.push_str(&format!("[{}]\n", table.facts()));
         }
         text.push_str(&format!("[{:.1} s]\n", begun.elapsed().as_secs_f32()));
-        ToolOutput::text(text).with_structured(data)
+        ToolOutput::text(text).with_structured(data.into())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use toolwright_core::{ErrorKind, Sandbox, ToolContext, ToolError};
+use toolwright_core::{DynSandbox, ErrorKind, ToolContext, ToolError};
 use toolwright_documents::{
     Content, CsvDialect, Document, DocumentError, DocumentErrorKind, DocumentKind, DocumentSource,
     FigureDetail, ReadLimits, ReadOptions, WorkerLimits, can_start_worker, decode_text, detect,
@@ -30,6 +30,9 @@ pub(super) struct Table {
     rows: TableRows,
 }
 
+/// Takes a row: texts, or nothing where a cell is empty.
+type TakeRow<'t> = dyn FnMut(&[Option<&str>]) -> Result<(), ToolError> + 't;
+
 enum TableRows {
     /// A text of separated values, read as it is asked for.
     Csv {
@@ -42,10 +45,7 @@ enum TableRows {
 impl Table {
     /// Calls `take` for each row, with as many cells as there are columns; returns how many rows had more
     /// cells and were left out.
-    pub(super) fn each(
-        &self,
-        take: &mut dyn FnMut(&[Option<&str>]) -> Result<(), ToolError>,
-    ) -> Result<usize, ToolError> {
+    pub(super) fn each(&self, take: &mut TakeRow<'_>) -> Result<usize, ToolError> {
         let width = self.columns.len();
         let mut rejected = 0;
         match &self.rows {
@@ -93,7 +93,7 @@ impl Table {
 /// Reads the tables of a file.
 pub(super) async fn tables_of(
     context: &ToolContext,
-    sandbox: &dyn Sandbox,
+    sandbox: &DynSandbox,
     path: &str,
 ) -> Result<Vec<Table>, ToolError> {
     let bytes = sandbox.read_file(path).await?;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, Sandbox, ToolCall, ToolResult, Toolset};
+use toolwright_core::{DynSandbox, ErrorKind, ToolCall, ToolResult, Toolset};
 use toolwright_data::{TableOptions, describe_data, query_data, save_table};
 use toolwright_documents::Containment;
 use toolwright_runtime::Run;
@@ -64,7 +64,7 @@ impl Bench {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let policy = SandboxPolicy { workspace: Some(folder.clone()), ..SandboxPolicy::private() };
-        let sandbox: Arc<dyn Sandbox> = Arc::new(runtime.block_on(LocalSandbox::open(policy)).unwrap());
+        let sandbox: Arc<DynSandbox> = Arc::new(runtime.block_on(LocalSandbox::open(policy)).unwrap());
         let options = TableOptions::new();
         let timeout = Duration::from_secs(5);
         let tools = Toolset::new()
