@@ -200,7 +200,7 @@ impl Content {
         Content::Image(Media::from_bytes(mime_type, bytes))
     }
 
-    /// A picture in a file of the run's sandbox, under the rules that hold there. Its type is told from its
+    /// A picture in a file of the run's sandbox, under the rules that hold there. Its type is read from its
     /// bytes.
     pub async fn image_file(context: &ToolContext, path: &str) -> Result<Self, ToolError> {
         let bytes = context.sandbox()?.read_file(path).await?;

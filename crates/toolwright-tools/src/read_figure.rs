@@ -59,7 +59,7 @@ pub async fn read_figure(
         ToolError::of(ErrorKind::Limit, format!("figure {name} of {path} is too large or cannot be decoded"))
             .hint(format!("draw its page: `figure` p{page}"))
     })?;
-    let document::Picture { mime, bytes, width, height } = picture;
+    let document::ScaledPicture { mime, bytes, width, height } = picture;
     let about = format!("{about} shown as {width}x{height}\n");
     Ok(ToolOutput::blocks([Content::text(about), Content::image(mime, &bytes)]))
 }

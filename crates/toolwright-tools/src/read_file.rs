@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolContext, ToolError, ToolOutput, WorkspacePath, tool};
 
-use crate::document::{self, Images, Wanted};
+use crate::document::{self, DocumentRequest, ImageDetail};
 use crate::options::{Call, Options, within_time};
 use crate::{decode, paths};
 
@@ -46,7 +46,7 @@ pub async fn read_file(
     /// Of a document: the title of a section, a sheet, or cells (Sheet1!B2:F40).
     section: Option<String>,
     /// Pictures of a document: none, figures, or pages drawn as pictures.
-    images: Option<Images>,
+    images: Option<ImageDetail>,
     /// The most text to read; the result says how to read on.
     max_tokens: Option<i64>,
     /// The password of a document.
@@ -71,7 +71,7 @@ pub async fn read_file(
             if as_document || document::is_document(&bytes, &path) {
                 let (pages, section) = (pages.as_deref(), section.as_deref());
                 let lines = &shown;
-                let wanted = Wanted { pages, section, images, password, budget, lines, names_lines };
+                let wanted = DocumentRequest { pages, section, images, password, budget, lines, names_lines };
                 return document::read(call, &path, &bytes, wanted).await;
             }
             text_of(bytes)?

@@ -19,7 +19,8 @@ const VALUE: usize = 24;
 /// How many rows are read between two looks at whether the call still lasts.
 const ROWS: u64 = 10_000;
 
-/// Describe the tables of a file (CSV, JSON, workbook, document): the type of each column, missing and distinct values, measures and examples.
+/// Describe the tables of a file (CSV, JSON, workbook, document): the type of each column, missing and
+/// distinct values, measures and examples.
 #[tool(category = "data", sandboxed, read_only)]
 pub async fn describe_data(
     context: &ToolContext,
@@ -36,7 +37,7 @@ pub async fn describe_data(
         let mut data = Vec::new();
         let more: Vec<String> = tables.iter().skip(MOST_TABLES).map(|table| table.name.clone()).collect();
         for table in tables.into_iter().take(MOST_TABLES) {
-            let described = Described::of(table, &|| cancel.is_cancelled())?;
+            let described = TableDescription::of(table, &|| cancel.is_cancelled())?;
             text.push_str(&described.text());
             data.push(described.json());
         }
@@ -48,7 +49,7 @@ pub async fn describe_data(
     .await
 }
 
-struct Described {
+struct TableDescription {
     name: String,
     about: String,
     columns: Vec<(String, Profile)>,
@@ -56,7 +57,7 @@ struct Described {
     rejected: usize,
 }
 
-impl Described {
+impl TableDescription {
     fn of(table: Table, stop: &dyn Fn() -> bool) -> Result<Self, ToolError> {
         let mut profiles: Vec<Profile> = table.columns.iter().map(|_| Profile::default()).collect();
         let mut rows = 0u64;
@@ -71,7 +72,7 @@ impl Described {
             Ok(())
         })?;
         let columns = table.columns.into_iter().zip(profiles).collect();
-        Ok(Described { name: table.name, about: table.about, columns, rows, rejected })
+        Ok(TableDescription { name: table.name, about: table.about, columns, rows, rejected })
     }
 
     fn text(&self) -> String {

@@ -45,7 +45,7 @@ impl TableOptions {
     }
 }
 
-/// Does the work of a call on a thread of its own: it takes long, and asks nobody.
+/// Does the work of a call on a thread of its own: it is long and does not wait for anything.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

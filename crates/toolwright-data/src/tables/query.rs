@@ -29,7 +29,8 @@ const STEPS: i32 = 10_000;
 /// The most files of a question.
 const MOST_FILES: usize = 20;
 
-/// Ask tables of files with SQL: CSV, JSON, workbooks (one table a sheet), tables of documents. A table is named as its file or sheet; SQLite dialect with median, quantile, stddev, corr and REGEXP; read-only.
+/// Ask tables of files with SQL: CSV, JSON, workbooks (one table a sheet), tables of documents. A table is
+/// named as its file or sheet; SQLite dialect with median, quantile, stddev, corr and REGEXP; read-only.
 #[tool(category = "data", sandboxed, read_only)]
 pub async fn query_data(
     context: &ToolContext,
@@ -51,13 +52,13 @@ pub async fn query_data(
 }
 
 /// What was found, and in what.
-pub(super) struct Answer {
+pub(super) struct QueryAnswer {
     pub(super) tables: Vec<LoadedTable>,
-    pub(super) found: Option<FoundRows>,
+    pub(super) found: Option<ResultRows>,
 }
 
 /// The rows of a result.
-pub(super) struct FoundRows {
+pub(super) struct ResultRows {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Json>>,
     /// There are more, which were not read.
@@ -70,7 +71,7 @@ pub(super) async fn ask(
     options: &TableOptions,
     files: &[WorkspacePath],
     sql: Option<String>,
-) -> Result<Answer, ToolError> {
+) -> Result<QueryAnswer, ToolError> {
     if files.is_empty() || files.len() > MOST_FILES {
         return Err(ToolError::invalid(format!(
             "`files` must name 1 to {MOST_FILES} files, got {}",
@@ -91,7 +92,7 @@ pub(super) async fn ask(
             }
             None => None,
         };
-        Ok(Answer { tables, found })
+        Ok(QueryAnswer { tables, found })
     })
     .await
 }
@@ -111,7 +112,7 @@ fn run(
     sql: &str,
     cancel: &CancelToken,
     deadline: Option<Deadline>,
-) -> Result<FoundRows, ToolError> {
+) -> Result<ResultRows, ToolError> {
     use rusqlite::fallible_iterator::FallibleIterator as _;
     let stop = cancel.clone();
     let ends = move || stop.is_cancelled() || deadline.is_some_and(|deadline| Deadline::now() >= deadline);
@@ -136,11 +137,11 @@ fn run(
             .map_err(failed)?;
         bytes += cells.iter().map(toolwright_core::json_size).sum::<usize>();
         if found.len() >= MAX_ROWS || bytes > MAX_BYTES {
-            return Ok(FoundRows { columns, rows: found, is_cut: true });
+            return Ok(ResultRows { columns, rows: found, is_cut: true });
         }
         found.push(cells);
     }
-    Ok(FoundRows { columns, rows: found, is_cut: false })
+    Ok(ResultRows { columns, rows: found, is_cut: false })
 }
 
 fn value(value: ValueRef<'_>) -> Json {
@@ -153,7 +154,7 @@ fn value(value: ValueRef<'_>) -> Json {
     }
 }
 
-impl Answer {
+impl QueryAnswer {
     /// A table for a model, and what the tables were made from; the rows as data for a program.
     fn output(self, limit: usize, most: usize, begun: Instant) -> ToolOutput {
         let mut text = String::new();
@@ -182,7 +183,7 @@ impl Answer {
     }
 }
 
-impl FoundRows {
+impl ResultRows {
     fn table(&self, limit: usize, most: usize) -> String {
         let is_number = |at: usize| {
             let mut cells =

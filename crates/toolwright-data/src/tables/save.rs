@@ -19,7 +19,8 @@ struct SavedTable {
     bytes_written: usize,
 }
 
-/// Save a table as .csv, .tsv, .jsonl, .json or .xlsx: rows that you give, or the result of a SELECT over files as in query_data.
+/// Save a table as .csv, .tsv, .jsonl, .json or .xlsx: rows that you give, or the result of a SELECT over
+/// files as in query_data.
 #[tool(category = "data", sandboxed, read_only = false, parallel = false)]
 pub async fn save_table(
     context: &ToolContext,
@@ -35,7 +36,7 @@ pub async fn save_table(
     #[tool(default)]
     files: Vec<WorkspacePath>,
 ) -> Result<Structured<SavedTable>, ToolError> {
-    let form = Form::of(&path)?;
+    let form = TableFormat::of(&path)?;
     let (columns, rows) = match (rows, sql) {
         (Some(records), None) => of_records(records),
         (None, Some(sql)) => {
@@ -82,22 +83,22 @@ fn of_records(records: Vec<Map<String, Json>>) -> (Vec<String>, Vec<Vec<Json>>) 
 
 /// The form of a file of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum TableFormat {
     Separated(u8),
     JsonLines,
     Json,
     Workbook,
 }
 
-impl Form {
+impl TableFormat {
     fn of(path: &str) -> Result<Self, ToolError> {
         let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
         Ok(match ending.as_str() {
-            "csv" => Form::Separated(b','),
-            "tsv" => Form::Separated(b'\t'),
-            "jsonl" | "ndjson" => Form::JsonLines,
-            "json" => Form::Json,
-            "xlsx" => Form::Workbook,
+            "csv" => TableFormat::Separated(b','),
+            "tsv" => TableFormat::Separated(b'\t'),
+            "jsonl" | "ndjson" => TableFormat::JsonLines,
+            "json" => TableFormat::Json,
+            "xlsx" => TableFormat::Workbook,
             _ => {
                 let message = format!(
                     "`path` must end in .csv, .tsv, .jsonl, .json or .xlsx, got `{}`",
@@ -113,7 +114,7 @@ impl Form {
             columns.iter().cloned().zip(row.iter().cloned()).collect::<Map<String, Json>>().into()
         };
         match self {
-            Form::Separated(delimiter) => {
+            TableFormat::Separated(delimiter) => {
                 let mut out = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
                 let failed =
                     |cause: csv::Error| ToolError::new("the table could not be written").with_source(cause);
@@ -123,7 +124,7 @@ impl Form {
                 }
                 out.into_inner().map_err(|cause| ToolError::new(cause.to_string()))
             }
-            Form::JsonLines => {
+            TableFormat::JsonLines => {
                 let mut out = Vec::new();
                 for row in rows {
                     serde_json::to_writer(&mut out, &record(row))?;
@@ -131,13 +132,13 @@ impl Form {
                 }
                 Ok(out)
             }
-            Form::Json => {
+            TableFormat::Json => {
                 let mut out = serde_json::to_vec_pretty(&rows.iter().map(record).collect::<Vec<_>>())?;
                 out.push(b'\n');
                 Ok(out)
             }
-            Form::Workbook if rows.len() > workbook::MAX_ROWS => Err(too_many()),
-            Form::Workbook => workbook::workbook(columns, rows),
+            TableFormat::Workbook if rows.len() > workbook::MAX_ROWS => Err(too_many()),
+            TableFormat::Workbook => workbook::workbook(columns, rows),
         }
     }
 }
@@ -161,14 +162,15 @@ mod tests {
         let records: Vec<Map<String, Json>> =
             serde_json::from_value(json!([{"a": 1, "b": "x,\"y\""}, {"b": null, "c": [1]}])).unwrap();
         let (columns, rows) = of_records(records);
-        let of =
-            |path: &str| String::from_utf8(Form::of(path).unwrap().bytes(&columns, &rows).unwrap()).unwrap();
+        let of = |path: &str| {
+            String::from_utf8(TableFormat::of(path).unwrap().bytes(&columns, &rows).unwrap()).unwrap()
+        };
         assert_eq!(of("t.csv"), "a,b,c\n1,\"x,\"\"y\"\"\",\n,,[1]\n");
         assert_eq!(
             of("t.jsonl"),
             "{\"a\":1,\"b\":\"x,\\\"y\\\"\",\"c\":null}\n{\"a\":null,\"b\":null,\"c\":[1]}\n"
         );
         assert_eq!(serde_json::from_str::<Json>(&of("t.json")).unwrap()[1]["c"], json!([1]));
-        assert!(Form::of("t.parquet").is_err() && Form::of("csv").is_err());
+        assert!(TableFormat::of("t.parquet").is_err() && TableFormat::of("csv").is_err());
     }
 }

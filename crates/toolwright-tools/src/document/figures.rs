@@ -23,7 +23,7 @@ const MIN_REPEATS: usize = 3;
 const MAX_MEMORY: u64 = 256 << 20;
 
 /// A picture that can be sent.
-pub(crate) struct Picture {
+pub(crate) struct ScaledPicture {
     pub(crate) mime: &'static str,
     pub(crate) bytes: Vec<u8>,
     pub(crate) width: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Picture {
 }
 
 /// The figures among those at `shown` that are sent as pictures, by index.
-pub(crate) fn chosen(document: &mut Document, shown: &[usize]) -> HashMap<usize, Picture> {
+pub(crate) fn chosen(document: &mut Document, shown: &[usize]) -> HashMap<usize, ScaledPicture> {
     let mut repeats: HashMap<&[u8], usize> = HashMap::new();
     for figure in &document.figures {
         *repeats.entry(&figure.data).or_default() += 1;
@@ -63,14 +63,14 @@ pub(crate) fn chosen(document: &mut Document, shown: &[usize]) -> HashMap<usize,
 }
 
 /// The pages that were drawn, by their numbers.
-pub(crate) fn drawn(document: &mut Document) -> Vec<(u32, Picture)> {
+pub(crate) fn drawn(document: &mut Document) -> Vec<(u32, ScaledPicture)> {
     let pages = document.figures.iter_mut().filter(|figure| figure.id.ends_with(".picture"));
     pages.filter_map(|figure| Some((figure.page, fit(std::mem::take(&mut figure.data), MAX_SIDE)?))).collect()
 }
 
 /// A picture with no side longer than `side`, in a format that every vendor takes; `None` for what cannot be
 /// decoded.
-pub(crate) fn fit(data: Vec<u8>, side: u32) -> Option<Picture> {
+pub(crate) fn fit(data: Vec<u8>, side: u32) -> Option<ScaledPicture> {
     let format = image::guess_format(&data).ok()?;
     let mime = match format {
         ImageFormat::Png => Some("image/png"),
@@ -81,7 +81,7 @@ pub(crate) fn fit(data: Vec<u8>, side: u32) -> Option<Picture> {
     };
     let (width, height) = reader(&data, format).into_dimensions().ok()?;
     if let Some(mime) = mime.filter(|_| width.max(height) <= side && data.len() <= MAX_BYTES) {
-        return Some(Picture { mime, bytes: data, width, height });
+        return Some(ScaledPicture { mime, bytes: data, width, height });
     }
     let whole = reader(&data, format).decode().ok()?;
     let small = match width.max(height) > side {
@@ -94,7 +94,7 @@ pub(crate) fn fit(data: Vec<u8>, side: u32) -> Option<Picture> {
         Some(bytes) => ("image/png", bytes),
         None => ("image/jpeg", encoded(&DynamicImage::ImageRgb8(small.into_rgb8()), ImageFormat::Jpeg)?),
     };
-    (bytes.len() <= MAX_BYTES).then_some(Picture { mime, bytes, width, height })
+    (bytes.len() <= MAX_BYTES).then_some(ScaledPicture { mime, bytes, width, height })
 }
 
 fn encoded(image: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {

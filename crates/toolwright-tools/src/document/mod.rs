@@ -1,5 +1,5 @@
-//! Documents for the tools that read files: a worker turns the bytes into blocks, and nothing of a hostile file
-//! is parsed in this process but pictures that are made smaller.
+//! Documents for the tools that read files: a worker turns the bytes into blocks, and nothing of a hostile
+//! file is parsed in this process but pictures that are made smaller.
 
 mod figures;
 mod outline;
@@ -8,7 +8,7 @@ mod reader;
 mod selection;
 mod view;
 
-pub(crate) use figures::{MAX_SIDE, Picture, fit};
-pub(crate) use read::{Images, Wanted, read};
+pub(crate) use figures::{MAX_SIDE, ScaledPicture, fit};
+pub(crate) use read::{DocumentRequest, ImageDetail, read};
 pub(crate) use reader::{is_document, open, options_for};
 pub(crate) use view::{bytes_of_tokens, fitting, next_call};

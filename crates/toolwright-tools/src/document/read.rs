@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toolwright_core::{Content, ToolError, ToolOutput};
 use toolwright_documents::{Document, FigureDetail, PageRange, ReadOptions, Unit, render};
 
-use super::figures::{Picture, chosen, drawn};
+use super::figures::{ScaledPicture, chosen, drawn};
 use super::outline::{counted, overview};
 use super::reader::{open, options_for};
 use super::selection::{Selection, blocks_of};
@@ -35,7 +35,7 @@ const RESOLUTION: u16 = 110;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Images {
+pub(crate) enum ImageDetail {
     /// Named in the text.
     None,
     /// Shown where they stand.
@@ -45,10 +45,10 @@ pub(crate) enum Images {
 }
 
 /// What a call wants of a document.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct DocumentRequest<'a> {
     pub(crate) pages: Option<&'a str>,
     pub(crate) section: Option<&'a str>,
-    pub(crate) images: Option<Images>,
+    pub(crate) images: Option<ImageDetail>,
     pub(crate) password: Option<String>,
     /// The most bytes of text.
     pub(crate) budget: Option<usize>,
@@ -63,24 +63,24 @@ pub(crate) async fn read(
     call: &Call<'_>,
     path: &str,
     bytes: &[u8],
-    wanted: Wanted<'_>,
+    wanted: DocumentRequest<'_>,
 ) -> Result<ToolOutput, ToolError> {
     let mut selection = Selection::parse(wanted.pages, wanted.section)?;
     // A caller that is given everything gets everything, unless it asks for less.
     let most = wanted.budget.or(call.context.max_output().map(|most| most.min(DEFAULT_BUDGET)));
     let budget = most.map(|most| most.saturating_sub(FOR_NOTES).max(most / 2));
     let images = wanted.images.unwrap_or(match budget {
-        Some(_) => Images::Figures,
-        None => Images::None,
+        Some(_) => ImageDetail::Figures,
+        None => ImageDetail::None,
     });
     let mut options = ReadOptions {
         pages: selection.pages,
         cells: selection.cells,
         password: wanted.password.clone(),
-        figures: if images == Images::Figures { FigureDetail::Encoded } else { FigureDetail::Named },
+        figures: if images == ImageDetail::Figures { FigureDetail::Encoded } else { FigureDetail::Named },
         ..options_for(path)
     };
-    if images == Images::Pages {
+    if images == ImageDetail::Pages {
         options.page_pictures = Some(RESOLUTION);
         let first = selection.pages.map_or(1, |pages| pages.first);
         let last = selection.pages.map_or(u32::MAX, |pages| pages.last);
@@ -92,7 +92,7 @@ pub(crate) async fn read(
     }
     let is_first_look = selection == Selection::default()
         && !wanted.names_lines
-        && images != Images::Pages
+        && images != ImageDetail::Pages
         && budget.is_some();
     let mut document = open(call, path, bytes, options.clone()).await?;
     if selection.cells.is_some() && document.info.unit != Unit::Sheet {
@@ -102,7 +102,7 @@ pub(crate) async fn read(
         document =
             open(call, path, bytes, ReadOptions { cells: None, enough: None, ..options.clone() }).await?;
     }
-    let mut parts = Parts { path, call, selection, budget, head: String::new() };
+    let mut parts = DocumentAnswer { path, call, selection, budget, head: String::new() };
     if is_first_look && parts.is_long(&document) {
         parts.head = parts.overview(&document, bytes, options).await?;
     }
@@ -110,7 +110,7 @@ pub(crate) async fn read(
 }
 
 /// What the answer is put together from.
-struct Parts<'a> {
+struct DocumentAnswer<'a> {
     path: &'a str,
     call: &'a Call<'a>,
     selection: Selection,
@@ -118,7 +118,7 @@ struct Parts<'a> {
     head: String,
 }
 
-impl Parts<'_> {
+impl DocumentAnswer<'_> {
     /// Whether the first pages are a small part of the document.
     fn is_long(&self, document: &Document) -> bool {
         let Some(budget) = self.budget else { return false };
@@ -148,8 +148,8 @@ impl Parts<'_> {
     async fn output(
         self,
         mut document: Document,
-        wanted: &Wanted<'_>,
-        images: Images,
+        wanted: &DocumentRequest<'_>,
+        images: ImageDetail,
     ) -> Result<ToolOutput, ToolError> {
         let blocks = blocks_of(&document, &self.selection, self.path)?;
         let lines = lines_of(&document, blocks);
@@ -169,7 +169,7 @@ impl Parts<'_> {
         let part = lines.get(shown.start..end).unwrap_or_default();
         let figures: Vec<usize> = part.iter().filter_map(|line| line.figure).collect();
         let (mut pictures, mut pages) = (HashMap::new(), Vec::new());
-        if images != Images::None {
+        if images != ImageDetail::None {
             (document, pictures, pages) = tokio::task::spawn_blocking(move || {
                 let pictures = chosen(&mut document, &figures);
                 let pages = drawn(&mut document);
@@ -180,11 +180,11 @@ impl Parts<'_> {
         }
         let is_named = part.iter().filter_map(|line| line.figure).find(|at| !pictures.contains_key(at));
         let mut notes = self.notes(&document, &lines, shown.start..end, shown.end);
-        if images != Images::Pages {
+        if images != ImageDetail::Pages {
             notes.extend(self.about_empty_pages(&document, &lines, shown.start..end));
         }
         if let Some(figure) = is_named.and_then(|at| document.figures.get(at))
-            && images != Images::Pages
+            && images != ImageDetail::Pages
         {
             notes.extend(self.about_figures(&figure.id));
         }
@@ -273,7 +273,7 @@ impl Parts<'_> {
         notes
     }
 
-    /// A page on which things are only drawn: that is no text, and no picture of its own.
+    /// A page on which things are only drawn has neither text nor a picture of its own.
     fn about_empty_pages(
         &self,
         document: &Document,
@@ -338,7 +338,7 @@ fn pages_shown(unit: &str, first: u32, last: u32, total: u32) -> String {
 fn blocks_of_content(
     head: String,
     lines: &[DocumentLine],
-    mut pictures: HashMap<usize, Picture>,
+    mut pictures: HashMap<usize, ScaledPicture>,
 ) -> Vec<Content> {
     let mut content = Vec::new();
     let mut text = head;

@@ -71,7 +71,7 @@ pub(crate) fn blocks_of(
         let end = headings.iter().find(|(at, other, _)| at > first && other <= level);
         return Ok(*first..end.map_or(all.end, |(at, _, _)| *at));
     }
-    // The file's own table of contents may name what is no heading in the text.
+    // The file's own table of contents may name what is not a heading in the text.
     if let Some(at) = document.outline.iter().position(|entry| letters(&entry.title) == wanted)
         && let Some(entry) = document.outline.get(at).filter(|entry| entry.page > 0)
     {

@@ -1,4 +1,5 @@
-//! `get_file_structure` and `read_section`: a file as paragraphs, a document as its headings, and one of them.
+//! `get_file_structure` and `read_section`: a file as paragraphs, a document as its headings, and one of
+//! them.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -111,7 +111,7 @@ fn range(pages: &PageOptions) -> Result<PageRange, ToolError> {
 }
 
 /// What was read, with the pictures in their places.
-struct Shown {
+struct PageChunks {
     document: Document,
     path: String,
     file_size: usize,
@@ -128,7 +128,7 @@ fn shown(
     file_size: usize,
     pages: &PageOptions,
     look: &PictureOptions,
-) -> Result<Shown, ToolError> {
+) -> Result<PageChunks, ToolError> {
     let blocks = std::mem::take(&mut document.blocks);
     let (mut chunks, mut pictures) = (Vec::new(), Vec::new());
     let (mut page, mut block_num, mut on_page) = (0, 0, 0);
@@ -169,7 +169,7 @@ fn shown(
         }
         block_num += 1;
     }
-    Ok(Shown { document, path, file_size, chunks, pictures, tokens: all_tokens, left_out })
+    Ok(PageChunks { document, path, file_size, chunks, pictures, tokens: all_tokens, left_out })
 }
 
 /// A block as MARSYS writes text: titles without marks, lines that all pages repeat like any other.
@@ -194,9 +194,9 @@ impl Chunk {
     }
 }
 
-impl Shown {
+impl PageChunks {
     fn output(self, overview: Option<Overview>) -> Result<ToolOutput, ToolError> {
-        let Shown { document, path, file_size, chunks, pictures, tokens, left_out } = self;
+        let PageChunks { document, path, file_size, chunks, pictures, tokens, left_out } = self;
         let content = chunks.iter().map(Chunk::as_text).collect::<Vec<_>>().join("\n\n");
         let character_count = content.chars().count();
         let total = document.info.total;
@@ -212,7 +212,7 @@ impl Shown {
         metadata.insert("images_extracted".to_owned(), pictures.len().into());
         metadata.insert("total_image_tokens".to_owned(), tokens.into());
         metadata.insert("ordered_chunks".to_owned(), serde_json::to_value(&chunks)?);
-        let told = FileContent {
+        let report = FileContent {
             content,
             path: path.clone(),
             partial,
@@ -225,10 +225,10 @@ impl Shown {
         };
         let (count, has_images) = (pictures.len(), !pictures.is_empty());
         let mut output = match has_images {
-            false => ToolOutput::serialize(&told)?,
+            false => ToolOutput::serialize(&report)?,
             true => {
-                let told = serde_json::to_value(&told)?;
-                ToolOutput::blocks(in_order(&chunks, pictures)).with_structured(told)
+                let report = serde_json::to_value(&report)?;
+                ToolOutput::blocks(in_order(&chunks, pictures)).with_structured(report)
             }
         };
         output = output
@@ -302,7 +302,7 @@ fn outlined(
     let mut metadata = Map::new();
     metadata.insert("type".to_owned(), document.info.kind.as_str().into());
     metadata.insert("total_pages".to_owned(), document.info.total.into());
-    let told = FileContent {
+    let report = FileContent {
         content,
         path,
         partial: true,
@@ -315,7 +315,7 @@ fn outlined(
     };
     let note =
         "These are the titles of its sections, which read_section reads; start_page and end_page read pages.";
-    Ok(ToolOutput::serialize(&told)?.with_metadata("status", "partial").with_metadata("message", note))
+    Ok(ToolOutput::serialize(&report)?.with_metadata("status", "partial").with_metadata("message", note))
 }
 
 /// A heading: its place among the blocks, level, title and page.
