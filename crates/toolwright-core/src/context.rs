@@ -55,6 +55,8 @@ pub struct CallInfo {
     pub deadline: Option<Instant>,
     /// The signal that stops the call together with others.
     pub cancel: CancelToken,
+    /// The most bytes of text that the caller is given of the output; 0 when it is given all of it.
+    pub max_output: usize,
     /// How the caller makes the call.
     pub options: InvokeOptions,
     /// On whose behalf the call is made.
@@ -129,6 +131,12 @@ impl ToolContext {
     /// The time left before the call is stopped.
     pub fn time_left(&self) -> Option<Duration> {
         self.inner.call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// The most bytes of text that the caller is given of the output; `None` when it is given all of it. A
+    /// tool that can read on later ends there by itself, and says how.
+    pub fn max_output(&self) -> Option<usize> {
+        Some(self.inner.call.max_output).filter(|most| *most > 0)
     }
 
     /// Fires when the call is to stop: it timed out, it was cancelled, or the run ends.

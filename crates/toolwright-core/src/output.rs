@@ -9,7 +9,8 @@ use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::error::ToolError;
+use crate::context::ToolContext;
+use crate::error::{ErrorKind, ToolError};
 
 /// One block of content, for a model or from one.
 #[non_exhaustive]
@@ -199,6 +200,17 @@ impl Content {
         Content::Image(Media::from_bytes(mime_type, bytes))
     }
 
+    /// A picture in a file of the run's sandbox, under the rules that hold there. Its type is read from its
+    /// bytes.
+    pub async fn image_file(context: &ToolContext, path: &str) -> Result<Self, ToolError> {
+        let bytes = context.sandbox()?.read_file(path).await?;
+        let mime_type = picture_type(&bytes).ok_or_else(|| {
+            let error = ToolError::of(ErrorKind::UnicodeDecode, format!("{path} is not a picture"));
+            error.hint("PNG, JPEG, GIF, WebP, BMP and TIFF are pictures")
+        })?;
+        Ok(Content::image(mime_type, &bytes))
+    }
+
     /// A sound from its bytes.
     pub fn audio(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
         Content::Audio(Media::from_bytes(mime_type, bytes))
@@ -263,6 +275,19 @@ impl Content {
             }
         }
     }
+}
+
+/// The media type of a picture, by its first bytes.
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    Some(match bytes {
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => "image/bmp",
+        [b'I', b'I', 42, 0, ..] | [b'M', b'M', 0, 42, ..] => "image/tiff",
+        _ => return None,
+    })
 }
 
 /// The length of the compact JSON text of `value`, without building it.

@@ -49,6 +49,12 @@ impl DataTools {
     pub const NAMES: &[&str] = &[
         #[cfg(feature = "sql")]
         "sql_query",
+        #[cfg(feature = "sql")]
+        "query_data",
+        #[cfg(feature = "sql")]
+        "describe_data",
+        #[cfg(feature = "sql")]
+        "save_table",
         "search_brave",
         "search_wikipedia",
         "search_elasticsearch",
@@ -70,6 +76,8 @@ impl DataTools {
         Some(match name {
             #[cfg(feature = "sql")]
             "sql_query" => self.sql(config),
+            #[cfg(feature = "sql")]
+            "query_data" | "describe_data" | "save_table" => tables(name, config),
             "search_brave" => self.brave(config),
             "search_wikipedia" => self.wikipedia(config),
             "search_elasticsearch" => self.elasticsearch(config),
@@ -257,6 +265,26 @@ struct Vectors {
     model_address: Option<String>,
     model_key_env: Option<String>,
     description: Option<String>,
+}
+
+/// A tool on tables of files; `sandbox` names the one that has them.
+#[cfg(feature = "sql")]
+fn tables(name: &str, config: &Value) -> Result<ToolDef, ToolError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Tables {
+        sandbox: Option<Arc<str>>,
+    }
+    let Tables { sandbox } = read(config)?;
+    let options = match sandbox {
+        Some(sandbox) => crate::TableOptions::new().in_sandbox(sandbox),
+        None => crate::TableOptions::new(),
+    };
+    Ok(match name {
+        "query_data" => crate::query_data(&options),
+        "describe_data" => crate::describe_data(&options),
+        _ => crate::save_table(&options),
+    })
 }
 
 /// The settings of a tool; none at all are an empty map.

@@ -3,7 +3,8 @@
 //! A search engine is anything that implements [`Search`]; [`search_tool`] makes a tool of it. There are
 //! [`Brave`], [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a
 //! [`VectorStore`]. [`WebEngine`]s give titles and snippets, [`SearchProviders`] asks several in order, and
-//! [`WebSearch`] is the tool over them. [`Database`] runs the SQL that a model writes on SQLite.
+//! [`WebSearch`] is the tool over them. [`Database`] runs the SQL that a model writes on SQLite. [`query_data`] asks
+//! tables of files, [`describe_data`] tells what their columns hold, [`save_table`] writes one.
 //!
 //! ```
 //! # #[cfg(feature = "sql")] {
@@ -30,6 +31,8 @@ mod providers;
 mod search;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "sql")]
+mod tables;
 mod tokens;
 mod vector;
 mod web_config;
@@ -49,6 +52,8 @@ pub use providers::{ProvidersAnswer, SearchProviders};
 pub use search::{Search, SearchAnswer, SearchRequest, SearchResult, format_search_results, search_tool};
 #[cfg(feature = "sql")]
 pub use sql::{Cell, Database, Rows};
+#[cfg(feature = "sql")]
+pub use tables::{TableOptions, describe_data, query_data, save_table};
 pub use tokens::{Tokenizer, WordTokenizer, chunks, truncate};
 pub use vector::{Embedder, Embedding, MemoryStore, VectorSearch, VectorStore};
 pub use web_search::{Relevance, WebSearch};

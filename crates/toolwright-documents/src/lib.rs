@@ -1,6 +1,7 @@
 //! Documents as blocks: the text, tables and figures of a file in reading order, each with its page and box.
 //!
-//! Bytes in, blocks out: nothing here opens a file or a connection. Every reader is bounded by [`ReadLimits`]
+//! Bytes in, blocks out: nothing here opens a file or a connection (with the feature `worker`, the reading can
+//! happen in a process of its own). Every reader is bounded by [`ReadLimits`]
 //! and returns the pages before a failure together with the place where it stopped.
 //!
 //! ```
@@ -23,6 +24,8 @@ mod pdf;
 mod png_file;
 pub mod render;
 mod text;
+#[cfg(feature = "worker")]
+mod worker;
 
 pub use assemble::Assembler;
 pub use detect::{DocumentKind, detect};
@@ -31,7 +34,13 @@ pub use model::{
     Block, Bounds, Content, Document, Figure, HiddenReason, Info, ListItem, OutlineEntry, Page, Stop, Style,
     Unit,
 };
-pub use options::{FigureDetail, PageRange, ReadLimits, ReadOptions};
+pub use options::{CellRange, FigureDetail, PageRange, ReadLimits, ReadOptions};
+pub use text::csv::CsvDialect;
+pub use text::decode as decode_text;
+#[cfg(feature = "worker")]
+pub use worker::{
+    Containment, DocumentSource, WorkerLimits, can_start_worker, main_if_worker_sealed_by, read_in_worker,
+};
 
 use std::ops::ControlFlow;
 

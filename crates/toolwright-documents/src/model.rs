@@ -356,6 +356,13 @@ pub struct Figure {
     pub data: Vec<u8>,
 }
 
+impl Figure {
+    /// Whether it is large enough to show something: smaller ones are ornaments.
+    pub fn is_picture(&self) -> bool {
+        self.width >= 64 && self.height >= 64
+    }
+}
+
 impl Block {
     pub(crate) fn new(content: Content) -> Self {
         Block { id: String::new(), page: 0, bounds: None, style: None, content }

@@ -19,12 +19,19 @@ pub struct ReadOptions {
     pub kind: Option<DocumentKind>,
     /// The pages, slides, sheets, chapters or cells; `None` for all.
     pub pages: Option<PageRange>,
+    /// The cells of the sheets; `None` for all that are filled.
+    #[serde(default)]
+    pub cells: Option<CellRange>,
     /// The password of an encrypted file.
     pub password: Option<String>,
     /// How much of the figures to read.
     pub figures: FigureDetail,
     /// Also draw a picture of each page, in dots per inch.
     pub page_pictures: Option<u16>,
+    /// End with the page whose text brings the sum to so many bytes; that is not a bound that was reached. A
+    /// figure that is encoded counts as a passage of text.
+    #[serde(default)]
+    pub enough: Option<usize>,
     /// Bounds.
     pub limits: ReadLimits,
 }
@@ -85,6 +92,54 @@ impl PageRange {
     }
 }
 
+/// A range of cells, both corners included; rows and columns are counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRange {
+    /// The first row.
+    pub first_row: u32,
+    /// The first column.
+    pub first_column: u32,
+    /// The last row.
+    pub last_row: u32,
+    /// The last column.
+    pub last_column: u32,
+}
+
+impl CellRange {
+    /// Reads `B2:F40` or `C7`; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let corner = |text: &str| {
+            let text = text.trim().replace('$', "");
+            let digits = text.find(|ch: char| ch.is_ascii_digit())?;
+            let (letters, row) = text.split_at_checked(digits)?;
+            if letters.is_empty() || letters.len() > 3 || !letters.bytes().all(|b| b.is_ascii_alphabetic()) {
+                return None;
+            }
+            let column = letters
+                .bytes()
+                .fold(0u32, |sum, letter| sum * 26 + u32::from(letter.to_ascii_uppercase() - b'A') + 1);
+            let row: u32 = row.parse().ok().filter(|row| (1..=1_048_576).contains(row))?;
+            Some((row - 1, column - 1))
+        };
+        let (first, last) = text.split_once(':').unwrap_or((text, text));
+        let ((row, column), (other_row, other_column)) = (corner(first)?, corner(last)?);
+        Some(CellRange {
+            first_row: row.min(other_row),
+            first_column: column.min(other_column),
+            last_row: row.max(other_row),
+            last_column: column.max(other_column),
+        })
+    }
+
+    pub(crate) fn contains(self, row: u32, column: u32) -> bool {
+        (self.first_row..=self.last_row).contains(&row)
+            && (self.first_column..=self.last_column).contains(&column)
+    }
+}
+
+/// What an encoded figure counts as, in bytes of text: a model takes about so many tokens for it.
+const FIGURE_AS_TEXT: usize = 2_000;
+
 /// Bounds of a reading. The process that reads files from elsewhere is bounded from outside as well.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReadLimits {
@@ -127,6 +182,7 @@ pub(crate) struct ReadingState<'a> {
     expanded_left: usize,
     pub(crate) figures_left: usize,
     pages_given: u32,
+    text_given: usize,
     warnings: Vec<String>,
 }
 
@@ -153,6 +209,7 @@ impl<'a> ReadingState<'a> {
             expanded_left: limits.expanded,
             figures_left: limits.figures,
             pages_given: 0,
+            text_given: 0,
             warnings: Vec::new(),
         }
     }
@@ -245,7 +302,14 @@ impl<'a> ReadingState<'a> {
             }
         }
         self.pages_given += 1;
+        let figures = match self.options.figures {
+            FigureDetail::Encoded => page.figures.iter().filter(|figure| figure.is_picture()).count(),
+            _ => 0,
+        };
+        self.text_given = self.text_given.saturating_add(text).saturating_add(figures * FIGURE_AS_TEXT);
+        let is_enough = self.options.enough.is_some_and(|enough| self.text_given >= enough);
         match (self.sink)(page) {
+            ControlFlow::Continue(()) if is_enough => Err(ReadingEnd::Enough),
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(ReadingEnd::Enough),
         }

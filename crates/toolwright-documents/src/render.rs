@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Content, Document, Figure, Unit};
+use crate::model::{Block, Content, Document, Figure, Unit};
 
 /// What the Markdown of a document shows beside its text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,54 +20,7 @@ pub fn markdown(document: &Document, options: &MarkdownOptions) -> String {
     let mut out = String::new();
     let mut page = 0;
     for block in &document.blocks {
-        let mut text = String::new();
-        match &block.content {
-            Content::Heading { level, text: title } => {
-                text.extend(std::iter::repeat_n('#', usize::from(*level).clamp(1, 6)));
-                let _ = write!(text, " {}", one_line(title));
-            }
-            Content::Paragraph { text: words } => text.push_str(words.trim_end()),
-            Content::List { items } => {
-                let lines = items.iter().map(|item| {
-                    let mark = item.mark.as_deref().unwrap_or("-");
-                    let indent = "  ".repeat(usize::from(item.depth));
-                    format!("{indent}{mark} {}", one_line(&item.text))
-                });
-                text = lines.collect::<Vec<_>>().join("\n");
-            }
-            Content::Table { rows, header } => table(&mut text, rows, *header),
-            Content::Figure { figure } => match document.figures.get(*figure) {
-                Some(figure) => text = placeholder(figure),
-                None => continue,
-            },
-            Content::Code { language, text: code } => {
-                let fence = "`".repeat(3.max(longest_run(code) + 1));
-                let language = language.as_deref().unwrap_or_default();
-                let _ = write!(text, "{fence}{language}\n{}\n{fence}", code.trim_end_matches('\n'));
-            }
-            Content::Footnote { mark, text: note } => {
-                let mark = if mark.is_empty() { "*" } else { mark };
-                let _ = write!(text, "[^{mark}]: {}", one_line(note));
-            }
-            Content::Header { text: words } | Content::Footer { text: words } => {
-                if !options.furniture {
-                    continue;
-                }
-                text = one_line(words);
-            }
-            Content::Comment { author, text: words } => {
-                text = match author {
-                    Some(author) => format!("> [comment by {}] {}", one_line(author), one_line(words)),
-                    None => format!("> [comment] {}", one_line(words)),
-                };
-            }
-            Content::Hidden { text: words, .. } => {
-                if !options.hidden {
-                    continue;
-                }
-                text = format!("> [hidden text] {}", one_line(words));
-            }
-        }
+        let Some(text) = self::block(document, block, options) else { continue };
         if options.page_marks && block.page != page {
             separate(&mut out);
             let _ = write!(out, "--- {} {} ---", capital(document.info.unit), block.page);
@@ -80,8 +33,7 @@ pub fn markdown(document: &Document, options: &MarkdownOptions) -> String {
     }
     if document.hidden > 0 && !options.hidden {
         separate(&mut out);
-        let passages = if document.hidden == 1 { "passage" } else { "passages" };
-        let _ = write!(out, "[{} hidden {passages} left out]", document.hidden);
+        out.push_str(&hidden_note(document.hidden));
     }
     if let Some(stopped) = &document.stopped {
         separate(&mut out);
@@ -91,6 +43,55 @@ pub fn markdown(document: &Document, options: &MarkdownOptions) -> String {
         out.push('\n');
     }
     out
+}
+
+/// What the Markdown says of hidden passages that are left out of it.
+pub fn hidden_note(count: usize) -> String {
+    format!("[{count} hidden {} left out]", if count == 1 { "passage" } else { "passages" })
+}
+
+/// A block of a document as Markdown, without a line break at its end; `None` for what the options leave out.
+pub fn block(document: &Document, block: &Block, options: &MarkdownOptions) -> Option<String> {
+    let mut text = String::new();
+    match &block.content {
+        Content::Heading { level, text: title } => {
+            text.extend(std::iter::repeat_n('#', usize::from(*level).clamp(1, 6)));
+            let _ = write!(text, " {}", one_line(title));
+        }
+        Content::Paragraph { text: words } => text.push_str(words.trim_end()),
+        Content::List { items } => {
+            let lines = items.iter().map(|item| {
+                let mark = item.mark.as_deref().unwrap_or("-");
+                let indent = "  ".repeat(usize::from(item.depth));
+                format!("{indent}{mark} {}", one_line(&item.text))
+            });
+            text = lines.collect::<Vec<_>>().join("\n");
+        }
+        Content::Table { rows, header } => table(&mut text, rows, *header),
+        Content::Figure { figure } => text = placeholder(document.figures.get(*figure)?),
+        Content::Code { language, text: code } => {
+            let fence = "`".repeat(3.max(longest_run(code) + 1));
+            let language = language.as_deref().unwrap_or_default();
+            let _ = write!(text, "{fence}{language}\n{}\n{fence}", code.trim_end_matches('\n'));
+        }
+        Content::Footnote { mark, text: note } => {
+            let mark = if mark.is_empty() { "*" } else { mark };
+            let _ = write!(text, "[^{mark}]: {}", one_line(note));
+        }
+        Content::Header { text: words } | Content::Footer { text: words } => {
+            text = options.furniture.then(|| one_line(words))?;
+        }
+        Content::Comment { author, text: words } => {
+            text = match author {
+                Some(author) => format!("> [comment by {}] {}", one_line(author), one_line(words)),
+                None => format!("> [comment] {}", one_line(words)),
+            };
+        }
+        Content::Hidden { text: words, .. } => {
+            text = options.hidden.then(|| format!("> [hidden text] {}", one_line(words)))?;
+        }
+    }
+    Some(text)
 }
 
 /// The words of a document without any marks.

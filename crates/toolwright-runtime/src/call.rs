@@ -61,6 +61,7 @@ pub(crate) async fn run_external(
         depth: run.depth(),
         deadline: None,
         cancel: cancel.clone(),
+        max_output: limit,
         options: InvokeOptions::default(),
         requester,
         listener,
@@ -101,6 +102,8 @@ pub(crate) async fn run_nested(
         // A call inside another ends with it, and is told so: a command then hands over what it has in time.
         deadline: parent.deadline().map(|end| end + run.shared.active.waited_for_person(parent.span())),
         cancel: parent.cancel_token().clone(),
+        // The parent gets everything.
+        max_output: 0,
         options,
         requester: parent.requester().clone(),
         listener: parent.listener().cloned(),

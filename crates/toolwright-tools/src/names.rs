@@ -8,17 +8,19 @@ use crate::compat::{self, Make};
 use crate::options::Options;
 use crate::{
     apply_patch, approval_tokens, bash_session, data, edit_file, fetch, file_info, glob_files, grep_files,
-    list_files, memory, people, plan, read_file, shell, show_file, text_editor, thought, write_file,
+    list_files, memory, people, plan, read_figure, read_file, shell, show_file, text_editor, thought,
+    write_file,
 };
 
 /// The standard tools, in the order they are listed.
-const STANDARD: [(&str, Make); 20] = [
+const STANDARD: [(&str, Make); 21] = [
     ("bash", shell::bash),
     ("bash_session", bash_session::bash_session),
     ("python", shell::python),
     ("run_process", shell::run_process),
     ("run_python_script", shell::run_python_script),
     ("read_file", read_file::read_file),
+    ("read_figure", read_figure::read_figure),
     ("write_file", write_file::write_file),
     ("edit_file", edit_file::edit_file),
     ("text_editor", text_editor::text_editor),

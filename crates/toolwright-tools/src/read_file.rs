@@ -1,4 +1,4 @@
-//! `read_file`: lines of a text file.
+//! `read_file`: lines of a text file, or a part of a document.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolContext, ToolError, ToolOutput, WorkspacePath, tool};
 
+use crate::document::{self, DocumentRequest, ImageDetail};
 use crate::options::{Call, Options, within_time};
 use crate::{decode, paths};
 
@@ -18,7 +19,7 @@ enum Lines {
     Range([i64; 2]),
 }
 
-/// Read a text file, or some of its lines.
+/// Read a file or a part of it: text, PDF, Office, e-mail, workbook, e-book, picture.
 #[tool(category = "files", sandboxed, read_only, finish = within_time)]
 pub async fn read_file(
     context: &ToolContext,
@@ -40,21 +41,83 @@ pub async fn read_file(
     show_line_numbers: bool,
     /// How the text is stored when not as UTF-8, for example latin-1.
     encoding: Option<String>,
+    /// Of a document: pages, slides, sheets or cells, for example 3, 2-5 or 7-.
+    pages: Option<String>,
+    /// Of a document: the title of a section, a sheet, or cells (Sheet1!B2:F40).
+    section: Option<String>,
+    /// Pictures of a document: none, figures, or pages drawn as pictures.
+    images: Option<ImageDetail>,
+    /// The most text to read; the result says how to read on.
+    max_tokens: Option<i64>,
+    /// The password of a document.
+    password: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
     let call = &Call::new(context, options);
+    let budget = match max_tokens {
+        Some(..1) => return Err(ToolError::invalid("`max_tokens` must be a positive number")),
+        tokens => tokens.map(document::bytes_of_tokens),
+    };
+    let names_lines = lines.is_some() || offset != 0;
+    let shown = |total: usize| match lines {
+        None => Ok(slice(total, offset, None)),
+        Some(Lines::Count(count)) => Ok(slice(total, offset, Some(count))),
+        Some(Lines::Range([first, last])) => range(total, first, last, offset),
+    };
     let text = match encoding {
         Some(encoding) => decode::as_named(&paths::read(call, &path).await?, &encoding)?.0,
-        None => read(call, &path).await?,
+        None => {
+            let bytes = bytes(call, &path).await?;
+            let as_document = pages.is_some() || section.is_some() || images.is_some();
+            if as_document || document::is_document(&bytes, &path) {
+                let (pages, section) = (pages.as_deref(), section.as_deref());
+                let lines = &shown;
+                let wanted = DocumentRequest { pages, section, images, password, budget, lines, names_lines };
+                return document::read(call, &path, &bytes, wanted).await;
+            }
+            text_of(bytes)?
+        }
     };
     let total = text.split_inclusive('\n').count();
-    let shown = match lines {
-        None => slice(total, offset, None),
-        Some(Lines::Count(count)) => slice(total, offset, Some(count)),
-        Some(Lines::Range([first, last])) => range(total, first, last, offset)?,
-    };
+    let shown = shown(total)?;
+    if let Some(budget) = budget {
+        return part_of_text(call, &path, &text, shown, budget);
+    }
     let left = total - shown.end.min(total);
     let mark = show_line_numbers.then_some(": ");
     Ok(telling(show(&path, &text, shown, mark)?, left, total))
+}
+
+/// The lines of a text that fit a budget, and the call that reads on.
+fn part_of_text(
+    call: &Call<'_>,
+    path: &str,
+    text: &str,
+    shown: Range<usize>,
+    budget: usize,
+) -> Result<ToolOutput, ToolError> {
+    let lengths = text.split('\n').take(shown.end).skip(shown.start).map(str::len);
+    let end = shown.start + document::fitting(lengths, budget).min(shown.len());
+    let mut part = show(path, text, shown.start..end, None)?;
+    // One line may be longer than everything that was asked for.
+    if part.len() > budget.saturating_mul(2) {
+        let (most, length) = (part.floor_char_boundary(budget), part.len());
+        part.truncate(most);
+        part.push_str(&format!("\n[{} more bytes in line {end}]\n", length - most));
+    }
+    if end < shown.end {
+        let next = document::next_call(
+            context_name(call),
+            path,
+            &[("offset", end.to_string()), ("max_tokens", (budget / 4).to_string())],
+        );
+        let total = text.split_inclusive('\n').count();
+        part.push_str(&format!("[lines {}-{end} of {total} shown; next: {next}]\n", shown.start + 1));
+    }
+    Ok(ToolOutput::text(part))
+}
+
+fn context_name<'a>(call: &Call<'a>) -> &'a str {
+    call.context.tool_name()
 }
 
 /// What Inspect puts between a number and its line. There, the carriage return at the end of a line is shown
@@ -70,13 +133,19 @@ pub(crate) fn telling(text: String, left: usize, all: usize) -> ToolOutput {
 }
 
 pub(crate) async fn read(call: &Call<'_>, path: &str) -> Result<String, ToolError> {
-    let outcome = paths::read_text(call, path).await;
-    outcome.map_err(|error| match error.kind() {
+    text_of(bytes(call, path).await?)
+}
+
+async fn bytes(call: &Call<'_>, path: &str) -> Result<Vec<u8>, ToolError> {
+    paths::read(call, path).await.map_err(|error| match error.kind() {
         ErrorKind::OutputLimit => error.hint("read a part of it with `bash`: head, tail or sed"),
-        ErrorKind::UnicodeDecode => {
-            error.hint("the file is not text; look at it with `bash`: file, xxd or strings")
-        }
         _ => error,
+    })
+}
+
+fn text_of(bytes: Vec<u8>) -> Result<String, ToolError> {
+    String::from_utf8(bytes).map_err(|error| {
+        ToolError::from(error).hint("the file is not text; look at it with `bash`: file, xxd or strings")
     })
 }
 

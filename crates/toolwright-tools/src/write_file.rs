@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, ToolContext, ToolError, WorkspacePath, tool};
+use toolwright_core::{ErrorKind, Structured, ToolContext, ToolError, WorkspacePath, tool};
 
 use crate::options::{Call, Options, within_time};
 use crate::paths::{self, FileKind};
@@ -19,6 +19,13 @@ pub(crate) enum IfExists {
     Write,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct WriteReport {
+    success: bool,
+    bytes_written: usize,
+}
+
 /// Write a text file.
 #[tool(category = "files", sandboxed, read_only = false, parallel = false, finish = within_time)]
 pub async fn write_file(
@@ -33,8 +40,10 @@ pub async fn write_file(
     /// What to do when the file is there already; `write` is another word for `overwrite`.
     #[tool(default, alias = "mode")]
     if_exists: IfExists,
-) -> Result<(), ToolError> {
-    put(&Call::new(context, options), &path, content, if_exists).await
+) -> Result<Structured<WriteReport>, ToolError> {
+    let bytes_written = content.len();
+    put(&Call::new(context, options), &path, content, if_exists).await?;
+    Ok(Structured(WriteReport { success: true, bytes_written }))
 }
 
 /// Writes a file, or more at its end.

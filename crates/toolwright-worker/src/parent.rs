@@ -19,6 +19,9 @@ use serde_json::Value as Json;
 
 use crate::frame::{self, Failure, FrameLimits, WorkerMessage};
 
+/// How often a worker that may be stopped is checked on.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
 /// What is kept of a worker's standard error.
 const STDERR: u64 = 16 << 10;
 
@@ -101,6 +104,8 @@ pub enum WorkerError {
     TimedOut(Duration),
     /// It said more than it may; it has been killed.
     TooMuch(u64),
+    /// Its result is no longer wanted; it has been killed.
+    Stopped,
 }
 
 impl fmt::Display for WorkerError {
@@ -113,6 +118,7 @@ impl fmt::Display for WorkerError {
                 write!(out, "the worker was stopped after {} s", after.as_secs_f32())
             }
             WorkerError::TooMuch(most) => write!(out, "the worker returned more than {most} bytes"),
+            WorkerError::Stopped => out.write_str("the worker was stopped"),
         }
     }
 }
@@ -140,6 +146,7 @@ pub struct Worker {
     limits: WorkerLimits,
     deadline: Instant,
     said: u64,
+    stop: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
 impl Worker {
@@ -150,6 +157,19 @@ impl Worker {
         operation: &str,
         arguments: Json,
         files: &[&File],
+    ) -> Result<Self, WorkerError> {
+        Self::start_with(command, limits, operation, arguments, files, &[])
+    }
+
+    /// Starts a worker and gives it a call with the descriptors of files, and with bytes for which there is
+    /// no file.
+    pub fn start_with(
+        command: &Command,
+        limits: WorkerLimits,
+        operation: &str,
+        arguments: Json,
+        files: &[&File],
+        attachments: &[&[u8]],
     ) -> Result<Self, WorkerError> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut child = std::process::Command::new(&command.program)
@@ -174,11 +194,11 @@ impl Worker {
             });
         }
         let deadline = Instant::now() + limits.time.min(Duration::from_secs(86_400));
-        let mut worker = Worker { child, socket, stderr, limits, deadline, said: 0 };
+        let mut worker = Worker { child, socket, stderr, limits, deadline, said: 0, stop: None };
         worker.send_files(files)?;
         let call = WorkerMessage::Call { operation: operation.to_owned(), arguments };
         worker.socket.set_write_timeout(Some(limits.time.max(Duration::from_millis(1))))?;
-        match frame::write(&mut worker.socket, &call, &[]) {
+        match frame::write(&mut worker.socket, &call, attachments) {
             Ok(()) => Ok(worker),
             Err(_) => Err(worker.died()),
         }
@@ -196,6 +216,11 @@ impl Worker {
         }
         rustix::net::sendmsg(&self.socket, &[IoSlice::new(&[count])], &mut ancillary, SendFlags::NOSIGNAL)?;
         Ok(())
+    }
+
+    /// Kills the worker soon after `stop` begins to say yes.
+    pub fn stop_when(&mut self, stop: impl Fn() -> bool + Send + 'static) {
+        self.stop = Some(Box::new(stop));
     }
 
     /// Waits for what the worker says next.
@@ -299,7 +324,9 @@ impl io::Read for Bounded<'_> {
             self.over = Some(WorkerError::TimedOut(worker.limits.time));
             return Err(io::ErrorKind::TimedOut.into());
         }
-        worker.socket.set_read_timeout(Some(left))?;
+        // A worker that nobody can stop is waited for until its deadline.
+        let patience = if worker.stop.is_some() { left.min(STOP_CHECK_INTERVAL) } else { left };
+        worker.socket.set_read_timeout(Some(patience))?;
         match worker.socket.read(buffer) {
             Ok(read) => {
                 worker.said += read as u64;
@@ -310,7 +337,14 @@ impl io::Read for Bounded<'_> {
                 Ok(read)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                self.over = Some(WorkerError::TimedOut(worker.limits.time));
+                if worker.stop.as_ref().is_some_and(|stop| stop()) {
+                    self.over = Some(WorkerError::Stopped);
+                } else if patience == left {
+                    self.over = Some(WorkerError::TimedOut(worker.limits.time));
+                } else {
+                    // The readers of frames try again.
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 Err(error)
             }
             Err(error) => Err(error),

@@ -26,6 +26,12 @@ impl Connection {
 
     /// Takes the call: what to do, with what, and on which files.
     pub fn call(&mut self) -> io::Result<(String, Json, Vec<File>)> {
+        self.call_with_bytes().map(|(operation, arguments, files, _)| (operation, arguments, files))
+    }
+
+    /// Takes the call: what to do, with what, on which files, and on which bytes.
+    #[expect(clippy::type_complexity, reason = "the parts of a call, taken apart at once")]
+    pub fn call_with_bytes(&mut self) -> io::Result<(String, Json, Vec<File>, Vec<Vec<u8>>)> {
         let mut count = [0];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -47,7 +53,9 @@ impl Connection {
             ));
         }
         match frame::read(&mut self.input, &FrameLimits::default())? {
-            Some((WorkerMessage::Call { operation, arguments }, _)) => Ok((operation, arguments, files)),
+            Some((WorkerMessage::Call { operation, arguments }, bytes)) => {
+                Ok((operation, arguments, files, bytes))
+            }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "expected a call")),
         }
     }

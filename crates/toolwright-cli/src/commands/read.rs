@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde_json::json;
 use toolwright::documents::{
-    Document, DocumentError, DocumentErrorKind, FigureDetail, PageRange, ReadLimits, ReadOptions,
-    WorkerLimits, read_in_worker, render,
+    Document, DocumentError, DocumentErrorKind, DocumentSource, FigureDetail, PageRange, ReadLimits,
+    ReadOptions, WorkerLimits, read_in_worker, render,
 };
 use toolwright::tool::{ErrorInfo, ErrorKind};
 
@@ -55,7 +55,8 @@ pub fn run(what: &ReadArgs, console: &Console) -> anyhow::Result<()> {
         ..WorkerLimits::default()
     };
     let mut progress = ReadingProgress::new(console);
-    let outcome = read_in_worker(&file, &options, limits, &mut |page| progress.page(page));
+    let source = DocumentSource::File(&file);
+    let outcome = read_in_worker(source, &options, limits, None, &mut |page| progress.page(page));
     progress.clear();
     let (document, containment) = outcome.map_err(|error| failed(&what.file, &error))?;
     let files: HashMap<String, String> = match &what.figures {

@@ -128,6 +128,9 @@ fn definitions_stay_as_they_are() {
     let tools = DataTools::new(folder.path(), |_| None);
     let configs = [
         ("sql_query", json!({"database": "staff.db", "description": "Who works here."})),
+        ("query_data", json!({})),
+        ("describe_data", json!({"sandbox": "files"})),
+        ("save_table", json!({})),
         ("search_brave", json!({})),
         ("search_wikipedia", json!({})),
         ("search_elasticsearch", json!({"address": "http://localhost", "index": "docs", "key_id": "k"})),

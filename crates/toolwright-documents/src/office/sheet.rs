@@ -13,10 +13,13 @@ use super::package::Package;
 use crate::detect::DocumentKind;
 use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page, Stop, Unit};
-use crate::options::{ReadingEnd, ReadingState};
+use crate::options::{CellRange, ReadingEnd, ReadingState};
 
 /// The most cells of a sheet, filled or between filled ones.
 const MAX_CELLS: usize = 4_000_000;
+
+/// The most empty rows that are kept between cells that were asked for by address.
+const MAX_GAP: u32 = 1_048_576;
 
 /// The widest sheet.
 const MAX_COLUMNS: u32 = 16_384;
@@ -54,7 +57,9 @@ pub(crate) fn read(
             break;
         }
         let rows = if table {
-            catch_unwind(AssertUnwindSafe(|| cells(&mut book, &name))).unwrap_or_else(|_| Err(damaged()))
+            let wanted = reading.options.cells;
+            catch_unwind(AssertUnwindSafe(|| cells(&mut book, &name, wanted)))
+                .unwrap_or_else(|_| Err(damaged()))
         } else {
             Ok(Grid::default())
         };
@@ -126,12 +131,13 @@ fn open(bytes: Vec<u8>, kind: DocumentKind) -> Result<Workbook, DocumentError> {
 #[derive(Default)]
 struct Grid {
     cells: Vec<(u32, u32, String)>,
+    wanted: Option<CellRange>,
     cut: bool,
 }
 
-fn cells(book: &mut Workbook, name: &str) -> Result<Grid, DocumentError> {
+fn cells(book: &mut Workbook, name: &str, wanted: Option<CellRange>) -> Result<Grid, DocumentError> {
     let failed = |error: &dyn std::fmt::Display| DocumentError::damaged(error.to_string());
-    let mut grid = Grid::default();
+    let mut grid = Grid { wanted, ..Grid::default() };
     match book {
         // These two are read cell by cell: what a sheet claims to be large is never allocated.
         Sheets::Xlsx(book) => {
@@ -166,6 +172,9 @@ fn cells(book: &mut Workbook, name: &str) -> Result<Grid, DocumentError> {
 
 impl Grid {
     fn add(&mut self, (row, column): (u32, u32), text: &str) -> bool {
+        if self.wanted.is_some_and(|wanted| !wanted.contains(row, column)) {
+            return true;
+        }
         if column >= MAX_COLUMNS || self.cells.len() >= MAX_CELLS {
             self.cut = true;
             return column >= MAX_COLUMNS;
@@ -191,7 +200,10 @@ fn page(number: u32, name: String, mut grid: Grid) -> Page {
     else {
         return page;
     };
+    // Cells that were asked for by address stay where they are.
+    let first = grid.wanted.map_or(first, |wanted| wanted.first_row);
     let left = grid.cells.iter().map(|cell| cell.1).min().unwrap_or(0);
+    let left = grid.wanted.map_or(left, |wanted| wanted.first_column);
     let right = grid.cells.iter().map(|cell| cell.1).max().unwrap_or(0);
     let columns = (right - left + 1) as usize;
     // Rows that are empty one after the other shrink to one; a far corner does not make a large table.
@@ -203,7 +215,8 @@ fn page(number: u32, name: String, mut grid: Grid) -> Page {
             rows.push(Vec::new());
         }
         if row > at {
-            let gap = (row - at - 1).min(1);
+            let most = if grid.wanted.is_some() { MAX_GAP } else { 1 };
+            let gap = (row - at - 1).min(most);
             rows.extend(std::iter::repeat_n(Vec::new(), gap as usize + 1));
             at = row;
         }
@@ -333,7 +346,7 @@ fn read_open_document(bytes: Vec<u8>, reading: &mut ReadingState<'_>) -> Result<
         }
         let name = tree.attribute(sheet, "name").unwrap_or("Sheet").to_owned();
         let rows = odt::rows(&tree, sheet, &text, 1_048_576);
-        let mut grid = Grid::default();
+        let mut grid = Grid { wanted: reading.options.cells, ..Grid::default() };
         for (row, cells) in (0u32..).zip(rows) {
             for (column, text) in (0u32..).zip(cells) {
                 grid.add((row, column), &text);

@@ -5,6 +5,42 @@ use crate::error::DocumentError;
 use crate::model::{Block, Content, Info, Page};
 use crate::options::ReadingState;
 
+/// How a file of separated values is written, as far as its beginning shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CsvDialect {
+    /// What stands between two values.
+    pub delimiter: u8,
+    /// Whether the first row names the columns.
+    pub header: bool,
+}
+
+impl CsvDialect {
+    /// The dialect of a text; the name of the file counts when it ends in `.tsv`.
+    pub fn of(text: &str, name: Option<&str>) -> Self {
+        let is_tabs = name.is_some_and(|name| name.to_ascii_lowercase().ends_with(".tsv"));
+        let delimiter = if is_tabs { b'\t' } else { sniff(text) };
+        let sample = text.get(..text.floor_char_boundary(SAMPLE)).unwrap_or_default();
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(sample.as_bytes());
+        let rows: Vec<Vec<String>> = reader
+            .records()
+            .flatten()
+            .take(20)
+            .map(|record| record.iter().map(str::to_owned).collect())
+            .collect();
+        // Names that occur twice are names still, above numbers.
+        let is_number = |cell: &String| cell.trim().parse::<f64>().is_ok();
+        let names_above_numbers = rows.split_first().is_some_and(|(first, rest)| {
+            !first.iter().any(|cell| is_number(cell) || cell.trim().is_empty())
+                && rest.iter().flatten().any(is_number)
+        });
+        CsvDialect { delimiter, header: names_above_numbers || looks_like_header(&rows) }
+    }
+}
+
 /// The bytes from which the dialect is guessed.
 const SAMPLE: usize = 64 << 10;
 

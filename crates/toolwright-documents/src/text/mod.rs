@@ -13,7 +13,7 @@ use crate::model::{Info, Page, Stop, Unit};
 use crate::options::{ReadingEnd, ReadingState};
 
 /// Bytes as text: by their mark, else UTF-8, else the encoding of old Windows programs.
-pub(crate) fn decode(bytes: &[u8]) -> String {
+pub fn decode(bytes: &[u8]) -> String {
     let (encoding, mark) = encoding_rs::Encoding::for_bom(bytes).unwrap_or((encoding_rs::UTF_8, 0));
     let bytes = bytes.get(mark..).unwrap_or_default();
     if mark == 0 && std::str::from_utf8(bytes).is_err() {

@@ -75,8 +75,20 @@ impl Paper {
 
     /// A picture of one color.
     pub(crate) fn image(&mut self, x: f32, y: f32, width: f32, height: f32) -> &mut Self {
+        self.image_of((40, 30), x, y, width, height)
+    }
+
+    /// A picture of so many pixels.
+    pub(crate) fn image_of(
+        &mut self,
+        pixels: (u32, u32),
+        x: f32,
+        y: f32,
+        width: f32,
+        height: f32,
+    ) -> &mut Self {
         let pixel = [200, (self.images.len() * 10) as u8, 30];
-        self.images.push((40, 30, pixel.repeat(40 * 30)));
+        self.images.push((pixels.0, pixels.1, pixel.repeat((pixels.0 * pixels.1) as usize)));
         let name = self.images.len() - 1;
         self.raw(&format!("q {width} 0 0 {height} {x} {y} cm /I{name} Do Q"))
     }

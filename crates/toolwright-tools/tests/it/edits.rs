@@ -203,7 +203,8 @@ async fn a_patch_is_applied_as_a_whole_or_not_at_all(backend: Backend) {
 
 async fn a_file_is_written_only_as_asked(backend: Backend) {
     let bench = Bench::new(backend).await;
-    bench.text("write_file", json!({"path": "d/e/a.txt", "content": "one\r\n"})).await;
+    let written = bench.value("write_file", json!({"path": "d/e/a.txt", "content": "one\r\n"})).await;
+    assert_eq!(written, json!({"success": true, "bytes_written": 5}));
     assert!(
         bench
             .error("write_file", json!({"path": "d/e/a.txt", "content": "x"}))

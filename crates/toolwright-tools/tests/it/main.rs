@@ -12,8 +12,12 @@
 
 mod data;
 mod definitions;
+mod documents;
 mod edits;
 mod pages;
+#[allow(dead_code, reason = "the tests of the reader use more of it")]
+#[path = "../../../toolwright-documents/tests/it/paper.rs"]
+mod paper;
 mod patches;
 mod paths;
 mod people;
@@ -33,6 +37,7 @@ use support::{Backend, Case};
 fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
     toolwright_tools::main_if_worker();
+    toolwright_documents::main_if_worker_sealed_by(support::seal);
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     let cases = if vectors::is_asked() { vectors::cases() } else { cases() };
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
 
 fn cases() -> Vec<Case> {
     [
+        documents::cases(),
         edits::cases(),
         paths::cases(),
         people::cases(),

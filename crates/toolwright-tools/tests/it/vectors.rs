@@ -6,6 +6,7 @@
 mod inspect;
 mod llm_workers;
 mod marsys;
+mod marsys_pages;
 mod marsys_tools;
 mod sandbox;
 
@@ -86,7 +87,7 @@ pub(crate) fn finish(tally: &Tally) {
 
 pub(crate) fn cases() -> Vec<Case> {
     let inspect = [inspect::cases(), sandbox::cases()];
-    let marsys = [marsys::cases(), marsys_tools::cases()];
+    let marsys = [marsys::cases(), marsys_pages::cases(), marsys_tools::cases()];
     // A runner that finds no record of its own has nothing to prove.
     match std::env::var("TOOLWRIGHT_VECTORS_SYSTEM").as_deref() {
         Ok("inspect") => inspect.into_iter().flatten().collect(),

@@ -11,6 +11,7 @@ mod files;
 mod lists;
 mod operations;
 mod outline;
+mod pages;
 mod picture;
 mod plan;
 mod python;
@@ -28,8 +29,10 @@ use super::Make;
 use crate::paths;
 
 /// The references and what they stand for.
-pub(crate) const TOOLS: [(&str, Make); 34] = [
+pub(crate) const TOOLS: [(&str, Make); 36] = [
     ("marsys.read_file", read::read_file),
+    ("marsys.smart_read_file", read::smart_read_file),
+    ("smart_read_file", read::smart_read_file),
     ("marsys.write_file", files::write_file),
     ("marsys.edit_file", edit::edit_file),
     ("marsys.list_files", lists::list_files),

@@ -1,4 +1,5 @@
-//! `get_file_structure` and `read_section`: a file as paragraphs, and one of them.
+//! `get_file_structure` and `read_section`: a file as paragraphs, a document as its headings, and one of
+//! them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,9 +7,9 @@ use serde_json::{Map, Value, json};
 use toolwright_core::{RootedPath, Structured, ToolContext, ToolError, ToolOutput, tool};
 
 use super::picture::Picture;
-use super::{place, read};
+use super::{pages, place, read};
 use crate::options::{Call, Options, within_time};
-use crate::paths;
+use crate::{document, paths};
 
 /// The longest title, in characters.
 const TITLE: usize = 50;
@@ -21,17 +22,49 @@ const MOST: usize = 1000;
 pub(super) struct TextSection {
     pub(super) id: String,
     pub(super) title: String,
-    level: u8,
+    pub(super) level: u8,
     /// The first line, counted from 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) start_line: usize,
+    #[serde(default, skip_serializing_if = "is_zero")]
     end_line: usize,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    metadata: Map<String, Value>,
+    /// The pages of a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) start_page: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) end_page: Option<u32>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) metadata: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) children: Vec<TextSection>,
+}
+
+impl TextSection {
+    pub(super) fn new(id: String, title: String, level: u8) -> TextSection {
+        TextSection {
+            id,
+            title,
+            level,
+            start_line: 0,
+            end_line: 0,
+            start_page: None,
+            end_page: None,
+            metadata: Map::new(),
+            children: Vec::new(),
+        }
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl std::fmt::Display for TextSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (lines {}-{})", self.title, self.start_line, self.end_line)
+        match (self.start_page, self.end_page) {
+            (Some(start), Some(end)) => write!(f, "{} (pages {start}-{end})", self.title),
+            _ => write!(f, "{} (lines {}-{})", self.title, self.start_line, self.end_line),
+        }
     }
 }
 
@@ -46,18 +79,12 @@ pub(super) fn sections(text: &str) -> impl Iterator<Item = TextSection> {
             end_line += 1;
         }
         count += 1;
-        Some(TextSection {
-            id: format!("paragraph:{count}"),
-            title: title(first.trim()),
-            level: 1,
-            start_line: at + 1,
-            end_line,
-            metadata: Map::new(),
-        })
+        let section = TextSection::new(format!("paragraph:{count}"), title(first.trim()), 1);
+        Some(TextSection { start_line: at + 1, end_line, ..section })
     })
 }
 
-fn title(line: &str) -> String {
+pub(super) fn title(line: &str) -> String {
     match line.char_indices().nth(TITLE) {
         Some((at, _)) => format!("{}...", line.get(..at).unwrap_or_default()),
         None => line.to_owned(),
@@ -84,9 +111,9 @@ fn kind(path: &str) -> &'static str {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Overview {
     #[serde(rename = "type")]
-    kind: &'static str,
+    pub(super) kind: String,
     pub(super) sections: Vec<TextSection>,
-    metadata: Map<String, Value>,
+    pub(super) metadata: Map<String, Value>,
 }
 
 pub(super) fn overview(path: &str, text: &str) -> Overview {
@@ -103,7 +130,7 @@ pub(super) fn overview(path: &str, text: &str) -> Overview {
     if total > MOST {
         metadata.insert("sections_left_out".to_owned(), (total - MOST).into());
     }
-    Overview { kind: kind(path), sections, metadata }
+    Overview { kind: kind(path).to_owned(), sections, metadata }
 }
 
 /// A picture is one section.
@@ -117,12 +144,10 @@ fn of_picture(path: &str, bytes: &[u8], picture: Picture) -> Overview {
         "megapixels": picture.pixels() as f64 / f64::from(1 << 20),
     });
     let section = TextSection {
-        id: "image".to_owned(),
-        title: format!("Image: {name}"),
-        level: 1,
         start_line: 1,
         end_line: 1,
         metadata: about.as_object().cloned().unwrap_or_default(),
+        ..TextSection::new("image".to_owned(), format!("Image: {name}"), 1)
     };
     let metadata = json!({
         "format": picture.format().to_lowercase(),
@@ -130,7 +155,7 @@ fn of_picture(path: &str, bytes: &[u8], picture: Picture) -> Overview {
         "file_size": bytes.len(),
     });
     let metadata = metadata.as_object().cloned().unwrap_or_default();
-    Overview { kind: "image", sections: vec![section], metadata }
+    Overview { kind: "image".to_owned(), sections: vec![section], metadata }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -152,17 +177,38 @@ pub(crate) async fn get_file_structure(
     path: RootedPath,
 ) -> Result<Structured<OutlineReport>, ToolError> {
     let path = place(&path)?;
-    let bytes = paths::read(&Call::new(context, options), &path).await?;
+    let call = &Call::new(context, options);
+    let bytes = paths::read(call, &path).await?;
     let overview = match Picture::of(&path, &bytes) {
         Some(picture) => of_picture(&path, &bytes, picture?),
+        None if document::is_document(&bytes, &path) => {
+            pages::overview(&pages::all_of(call, &path, &bytes).await?)
+        }
         None => overview(&path, &read::text(&path, &bytes, None)?.0),
     };
-    let titles: Vec<String> =
-        overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
-    Ok(Structured(OutlineReport { overview, outline: titles.join("\n") }))
+    let outline = titles(&overview.sections, &|section| section.title.clone());
+    Ok(Structured(OutlineReport { overview, outline }))
 }
 
-/// Read one section of a text file.
+/// The sections, one a line, those below another indented.
+pub(super) fn titles(sections: &[TextSection], tell: &dyn Fn(&TextSection) -> String) -> String {
+    fn add(
+        out: &mut Vec<String>,
+        sections: &[TextSection],
+        depth: usize,
+        tell: &dyn Fn(&TextSection) -> String,
+    ) {
+        for section in sections {
+            out.push(format!("{}- {}", "  ".repeat(depth), tell(section)));
+            add(out, &section.children, depth + 1, tell);
+        }
+    }
+    let mut out = Vec::new();
+    add(&mut out, sections, 0, tell);
+    out.join("\n")
+}
+
+/// Read one section of a text file or a document.
 #[tool(category = "files", sandboxed, read_only, finish = within_time)]
 pub(crate) async fn read_section(
     context: &ToolContext,
@@ -174,7 +220,11 @@ pub(crate) async fn read_section(
     section_id: String,
 ) -> Result<ToolOutput, ToolError> {
     let path = place(&path)?;
-    let bytes = paths::read(&Call::new(context, options), &path).await?;
+    let call = &Call::new(context, options);
+    let bytes = paths::read(call, &path).await?;
+    if document::is_document(&bytes, &path) {
+        return pages::section(&pages::all_of(call, &path, &bytes).await?, &path, &section_id);
+    }
     let (text, _) = read::text(&path, &bytes, None)?;
     let mut count = 0;
     let found = sections(&text).inspect(|_| count += 1).find(|section| section.id == section_id);

@@ -81,12 +81,23 @@ impl Picture {
         shown.unwrap_or_else(|error| Err(ToolError::new("the picture cannot be shown").with_source(error)))
     }
 
-    fn unpack(self, path: &str, bytes: Vec<u8>, look: &PictureOptions) -> Result<ToolOutput, ToolError> {
+    /// The picture with no more pixels than are wanted, and its media type.
+    pub(super) fn fitting(
+        self,
+        path: &str,
+        bytes: Vec<u8>,
+        look: &PictureOptions,
+    ) -> Result<(Picture, Vec<u8>, &'static str), ToolError> {
         let (shown, bytes, format) = match self.pixels() > look.most_pixels || self.format == ImageFormat::Bmp
         {
             false => (self, bytes, self.format),
             true => self.smaller(path, &bytes, look.most_pixels)?,
         };
+        Ok((shown, bytes, mime(format).unwrap_or("image/png")))
+    }
+
+    fn unpack(self, path: &str, bytes: Vec<u8>, look: &PictureOptions) -> Result<ToolOutput, ToolError> {
+        let (shown, bytes, mime) = self.fitting(path, bytes, look)?;
         let Picture { width, height, .. } = shown;
         let estimated_tokens = tokens::of_picture(width, height, &look.vendor, look.low);
         let downsampled = (width, height) != (self.width, self.height);
@@ -102,7 +113,6 @@ impl Picture {
             text.push_str(&format!(", made smaller from {}x{}", self.width, self.height));
         }
         let told = ToolOutput::serialize(&told)?.value();
-        let mime = mime(format).unwrap_or("image/png");
         Ok(ToolOutput::blocks([Content::text(text), Content::image(mime, &bytes)]).with_structured(told))
     }
 

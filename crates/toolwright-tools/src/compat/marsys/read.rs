@@ -1,4 +1,4 @@
-//! `read_file`: a range of lines, and where in the file it is.
+//! `read_file` and `smart_read_file`: a range of lines or pages, and where in the file it is.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,18 @@ use serde_json::Value;
 use toolwright_core::{ErrorKind, RootedPath, ToolContext, ToolError, ToolOutput, tool};
 
 use super::outline::{self, Overview, TextSection};
+use super::pages::{self, PageOptions};
 use super::picture::{self, Picture, PictureOptions};
 use super::place;
 use crate::options::{Call, Options, within_time};
-use crate::{decode, paths};
+use crate::{decode, document, paths};
 
 /// The most lines of one read.
 const MOST_LINES: i64 = 250;
 /// How many lines a start without an end gives.
 const FROM_START: i64 = 100;
 /// The most characters of one read.
-const MOST_CHARACTERS: usize = 120_000;
+pub(super) const MOST_CHARACTERS: usize = 120_000;
 /// JSON that is longer is cut when all of it is asked for: its texts to so many characters, its lists to so
 /// many items.
 const LONG_JSON: usize = 40_000;
@@ -27,7 +28,7 @@ const LONG_LIST: usize = 20;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "snake_case")]
-enum Strategy {
+pub(super) enum Strategy {
     #[default]
     Partial,
     Auto,
@@ -38,7 +39,7 @@ enum Strategy {
 
 impl Strategy {
     /// What it comes to for a text of so many characters.
-    fn decided(self, characters: usize) -> Strategy {
+    pub(super) fn decided(self, characters: usize) -> Strategy {
         match (self, characters) {
             (Strategy::Auto, ..10_000) => Strategy::Full,
             (Strategy::Auto, ..100_000) => Strategy::Partial,
@@ -49,7 +50,7 @@ impl Strategy {
     }
 }
 
-/// Read lines of a text file, at most 250 at once, or look at a picture.
+/// Read lines of a text file, at most 250 at once, pages of a document, or look at a picture.
 // What is told is true: a file that is shown whole is not called partial, and the range is that of the lines
 // shown.
 #[tool(category = "files", sandboxed, read_only, finish = within_time)]
@@ -65,8 +66,8 @@ pub(crate) async fn read_file(
     end_line: Option<i64>,
     #[tool(
         default,
-        description = "What to read without a start_line: partial is the first 250 lines, full all of it, progressive the \
-                       titles of its\nsections, overview also their lines; auto decides by the length."
+        description = "What to read without a start: partial is the first 250 lines or 5 pages, full all of it, progressive \
+                       the titles of its\nsections, overview also their lines; auto decides by the length."
     )]
     strategy: Strategy,
     #[tool(
@@ -83,31 +84,69 @@ pub(crate) async fn read_file(
     provider: Option<String>,
     /// How closely a picture will be looked at: high or low.
     detail: Option<String>,
-    /// For PDF documents, which cannot be read yet.
+    /// Of a document such as a PDF: the first page, counted from 1. Left out, the first 5 are read.
     start_page: Option<i64>,
-    /// For PDF documents, which cannot be read yet.
+    /// The last page; at most 20 are read at once.
     end_page: Option<i64>,
-    /// For PDF documents, which cannot be read yet.
+    /// Also give the pictures of a document, in reading order.
     #[tool(default)]
     extract_images: bool,
-    /// For PDF documents, which cannot be read yet.
-    max_images_per_page: Option<i64>,
+    /// The most pictures of a page.
+    #[tool(default = 10)]
+    max_images_per_page: i64,
 ) -> Result<ToolOutput, ToolError> {
-    if extract_images || [start_page, end_page, max_images_per_page].iter().any(Option::is_some) {
-        return Err(ToolError::invalid("PDF documents cannot be read yet").hint(
-            "leave out start_page, end_page, extract_images and max_images_per_page; text has start_line and end_line",
-        ));
-    }
-    let path = place(&path)?;
+    let look = PictureOptions {
+        most_pixels: max_pixels.unwrap_or(picture::MOST_PIXELS).clamp(1, picture::MOST_PIXELS),
+        vendor: provider.unwrap_or_else(|| "generic".to_owned()),
+        low: detail.as_deref() == Some("low"),
+    };
+    let max_images = crate::options::count("max_images_per_page", max_images_per_page)?;
+    let pages = PageOptions { start_page, end_page, extract_images, max_images };
+    let lines = LineOptions { start_line, end_line, encoding };
+    let call = &Call::new(context, options);
+    read(call, place(&path)?, lines, pages, look, strategy, include_overview).await
+}
+
+/// Read any file as it suits a model: text, pages of a document with their pictures, or a picture.
+#[tool(category = "files", sandboxed, read_only, finish = within_time)]
+pub(crate) async fn smart_read_file(
+    context: &ToolContext,
+    #[tool(setup)] options: &Options,
+    /// The file to read.
+    #[tool(alias = "file_path")]
+    path: RootedPath,
+) -> Result<ToolOutput, ToolError> {
+    let look = PictureOptions { most_pixels: picture::MOST_PIXELS, vendor: "generic".to_owned(), low: false };
+    let pages = PageOptions { start_page: None, end_page: None, extract_images: true, max_images: 10 };
+    let lines = LineOptions { start_line: None, end_line: None, encoding: None };
+    let call = &Call::new(context, options);
+    read(call, place(&path)?, lines, pages, look, Strategy::Partial, false).await
+}
+
+/// Which lines of a text.
+struct LineOptions {
+    start_line: Option<i64>,
+    end_line: Option<i64>,
+    encoding: Option<String>,
+}
+
+async fn read(
+    call: &Call<'_>,
+    path: String,
+    lines: LineOptions,
+    pages: PageOptions,
+    look: PictureOptions,
+    strategy: Strategy,
+    include_overview: bool,
+) -> Result<ToolOutput, ToolError> {
+    let LineOptions { start_line, end_line, encoding } = lines;
     let range = range(start_line, end_line)?;
-    let bytes = paths::read(&Call::new(context, options), &path).await?;
+    let bytes = paths::read(call, &path).await?;
     if let Some(picture) = Picture::of(&path, &bytes) {
-        let look = PictureOptions {
-            most_pixels: max_pixels.unwrap_or(picture::MOST_PIXELS).clamp(1, picture::MOST_PIXELS),
-            vendor: provider.unwrap_or_else(|| "generic".to_owned()),
-            low: detail.as_deref() == Some("low"),
-        };
         return picture?.show(path, bytes, look).await;
+    }
+    if document::is_document(&bytes, &path) {
+        return pages::read(call, path, &bytes, &pages, &look, strategy, include_overview).await;
     }
     let (text, encoding) = text(&path, &bytes, encoding.as_deref())?;
     let overview = include_overview.then(|| outline::overview(&path, &text));

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolwright_core::{ErrorKind, RootedPath, Structured, ToolContext, ToolError, glob_match, tool};
 
-use super::{outline, place};
+use super::{outline, pages, place};
+use crate::document;
 use crate::file_texts;
 use crate::glob_files::{is_pattern, path_matches};
 use crate::grep_files::{below, regex};
@@ -16,6 +17,12 @@ use crate::options::{Call, Options, count, within_time};
 use crate::paths::FileKind;
 use crate::walk::{Hidden, walk};
 use crate::{paths, shell};
+
+/// What documents are called, that a search also looks into.
+const DOCUMENTS: [&str; 11] =
+    [".pdf", ".docx", ".pptx", ".odt", ".odp", ".epub", ".xlsx", ".xls", ".xlsb", ".ods", ".msg"];
+/// The most documents that are looked into; the others are counted.
+const MOST_DOCUMENTS: usize = 100;
 
 /// The pattern that all files match, hidden ones too.
 const EVERYTHING: &str = "**/*";
@@ -58,6 +65,9 @@ struct SearchMatch {
     context_after: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     section_id: Option<String>,
+    /// The page of a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<u32>,
 }
 
 impl SearchMatch {
@@ -70,7 +80,14 @@ impl SearchMatch {
             context_before: Vec::new(),
             context_after: Vec::new(),
             section_id: None,
+            page: None,
         }
+    }
+
+    /// A match on a page of a document.
+    fn on_page(file: &str, page: u32, line: usize, text: String) -> SearchMatch {
+        let location = format!("page {page}, line {line}");
+        SearchMatch { page: Some(page), location, ..SearchMatch::new(file, line, text) }
     }
 }
 
@@ -213,7 +230,9 @@ async fn texts(
         return Err(paths::missing(call, path).await);
     }
     let fits = |file: &str| file == *path || is_wanted(arguments, inside(path, file));
-    let files = files.into_iter().filter(|(file, _)| fits(file));
+    let is_document = |file: &str| DOCUMENTS.iter().any(|ending| file.to_lowercase().ends_with(ending));
+    let (documents, files): (Vec<_>, Vec<_>) =
+        files.into_iter().filter(|(file, _)| fits(file)).partition(|(file, _)| is_document(file));
     let mut found = nothing(arguments);
     let mut wanted = Wanted::new(most, around, around);
     let left_out = file_texts::each(call, files, |file, text| {
@@ -240,12 +259,59 @@ async fn texts(
         });
     })
     .await?;
+    let mut not_read = documents.len().saturating_sub(MOST_DOCUMENTS);
+    for (file, _) in documents.iter().take(MOST_DOCUMENTS) {
+        call.context.check_cancelled()?;
+        match in_document(call, arguments.search_type, file, &pattern, &mut found, &mut wanted).await {
+            Ok(()) => found.files_searched += 1,
+            Err(error) if error.is_fatal() || error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(_) => not_read += 1,
+        }
+    }
+    if not_read > 0 {
+        found.metadata.insert("documents_not_read".to_owned(), json!(not_read));
+    }
     found.num_files = found.files_searched;
     if wanted.left_out > 0 {
         found.metadata.insert("matches_left_out".to_owned(), json!(wanted.left_out));
     }
     found.metadata.extend(left_out.told());
     Ok(found)
+}
+
+/// Lines of the pages of a document, or its headings by title.
+async fn in_document(
+    call: &Call<'_>,
+    search_type: SearchType,
+    file: &str,
+    pattern: &regex::Regex,
+    found: &mut SearchReport,
+    wanted: &mut Wanted,
+) -> Result<(), ToolError> {
+    let bytes = paths::read(call, file).await?;
+    if !document::is_document(&bytes, file) {
+        return Ok(());
+    }
+    let document = pages::all_of(call, file, &bytes).await?;
+    if search_type == SearchType::Structure {
+        for (id, page, title) in
+            pages::titled(&document).into_iter().filter(|(.., title)| pattern.is_match(title))
+        {
+            found.total_matches += 1;
+            if wanted.admits(file.len() + title.len()) {
+                let hit = SearchMatch::on_page(file, page, 1, title);
+                found.matches.push(SearchMatch { section_id: Some(id), ..hit });
+            }
+        }
+        return Ok(());
+    }
+    for (page, text) in pages::page_texts(&document) {
+        found.total_matches += wanted.find(pattern, file, &text, |Hit { number, line, before, after }| {
+            let hit = SearchMatch::on_page(file, page, number, line);
+            found.matches.push(SearchMatch { context_before: before, context_after: after, ..hit });
+        });
+    }
+    Ok(())
 }
 
 /// Whether a file is one to look at. The insides of repositories are not, and hidden names count unless a
