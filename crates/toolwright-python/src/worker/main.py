@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import fcntl
 import inspect
 import io
 import os
@@ -91,6 +92,10 @@ class Worker:
         self.tasks = {}
 
     def output(self, call, stream, text):
+        if self.wire.forked:
+            # A child has the pipe alone.
+            os.write(2 if stream == "stderr" else 1, text.encode("utf-8", "replace"))
+            return
         for at in range(0, len(text), 1 << 16):
             self.wire.send({"type": "output", "id": call, "stream": stream, "text": text[at:at + (1 << 16)]})
 
@@ -155,12 +160,11 @@ class Worker:
             elif inspect.isgenerator(value):
                 value = self.collect(frame["id"], value)
             header, attachments = results.write(value)
-        except KeyboardInterrupt:
+            self.wire.send(dict(header, type="result", id=frame["id"]), attachments)
+        except (KeyboardInterrupt, wire.Closed):
             raise
         except BaseException as error:
             self.end(frame["id"], failure(error))
-            return
-        self.wire.send(dict(header, type="result", id=frame["id"]), attachments)
 
     async def _async(self, frame):
         number, tool = frame["id"], self.tools[frame["tool"]]
@@ -169,22 +173,29 @@ class Worker:
             positional, named = self.arguments(tool, frame)
             value = tool.function(*positional, **named)
             if inspect.isasyncgen(value):
-                value = joined([self.streamed(number, one) async for one in value])
+                items = []
+                async for one in value:
+                    self.streamed(number, items, one)
+                value = joined(items)
             elif inspect.isawaitable(value):
                 value = await value
             header, attachments = results.write(value)
-        except asyncio.CancelledError:
+            self.wire.send(dict(header, type="result", id=number), attachments)
+        except (asyncio.CancelledError, wire.Closed):
             raise
         except BaseException as error:
             self.end(number, failure(error))
-        else:
-            self.wire.send(dict(header, type="result", id=number), attachments)
 
     def arguments(self, tool, frame):
         """Positional and named arguments, as the hints of the function name them."""
         positional, named, star = [], {}, []
         given = dict(frame["arguments"])
+        # Defaults that only pydantic knows; Python would pass the `Field` itself.
+        ours = {name: make() for name, make in tool.defaults.items() if name not in given}
         for name, how in tool.passing.items():
+            if name in ours:
+                positional.append(ours.pop(name))
+                continue
             if name not in given:
                 continue
             value = values.fit_argument(tool, name, given.pop(name), how)
@@ -202,6 +213,8 @@ class Worker:
                         positional.append(api.Context(self, frame["id"]))
                     elif name in given:
                         positional.append(values.fit_argument(tool, name, given.pop(name), None))
+                    elif name in ours:
+                        positional.append(ours.pop(name))
                     else:
                         positional.append(parameter.default)
         for name in tool.contexts:
@@ -209,15 +222,21 @@ class Worker:
                 named[name] = api.Context(self, frame["id"])
         for name, value in given.items():
             named[name] = values.fit_argument(tool, name, value, None)
-        return [*positional, *star], named
+        return [*positional, *star], dict(named, **ours)
 
     def collect(self, number, generator):
-        return joined([self.streamed(number, one) for one in generator])
+        items = []
+        for one in generator:
+            self.streamed(number, items, one)
+        return joined(items)
 
-    def streamed(self, number, one):
+    def streamed(self, number, items, one):
+        """Takes one value of a generator; text is reported at once."""
+        if len(items) >= results.MAX_VALUES:
+            raise results.Unwritable("the function yields more than %d values" % results.MAX_VALUES)
         if isinstance(one, str):
             self.output(number, "result", one)
-        return one
+        items.append(one)
 
     def end(self, number, problem):
         self.wire.send(dict(problem, type="error", id=number))
@@ -225,7 +244,10 @@ class Worker:
     def _redirect(self):
         """Output of Python goes to the call that writes it; that of descriptors to the call that runs."""
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
-            out, into = os.pipe()
+            low, into = os.pipe()
+            # High, where a function that closes or opens descriptors does not meet it.
+            out = high(low)
+            os.close(low)
             os.dup2(into, descriptor)
             os.close(into)
             stream = Stream(self, name, descriptor)
@@ -235,7 +257,10 @@ class Worker:
 
     def _pump(self, out, name):
         while True:
-            data = os.read(out, 1 << 16)
+            try:
+                data = os.read(out, 1 << 16)
+            except OSError:
+                return
             if not data:
                 return
             self.output(self.current, name, data.decode("utf-8", "replace"))
@@ -297,6 +322,13 @@ class Worker:
             raise KeyboardInterrupt
 
 
+def high(descriptor):
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 500)
+    except OSError:
+        return os.dup(descriptor)
+
+
 async def awaited(value):
     return await value
 
@@ -309,7 +341,11 @@ def joined(items):
 def failure(error):
     """The kind, the text for the model, and the trace for the operator."""
     name = type(error).__name__
-    kind, hint, message = "unknown", None, str(error)
+    kind, hint = "unknown", None
+    try:
+        message = str(error)
+    except BaseException as problem:
+        message = "its text cannot be made (%s)" % type(problem).__name__
     names = {base.__name__ for base in type(error).__mro__}
     if names & FOR_MODEL:
         own = getattr(error, "kind", None)

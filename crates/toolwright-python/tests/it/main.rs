@@ -11,6 +11,7 @@
 
 mod calls;
 mod hostile;
+mod peers;
 mod schemas;
 mod support;
 
@@ -20,7 +21,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
-    let trials = [schemas::tests(), calls::tests(), hostile::tests()].into_iter().flatten();
+    let trials = [schemas::tests(), calls::tests(), hostile::tests(), peers::tests()].into_iter().flatten();
     let trials = trials.map(|(name, run)| {
         Trial::test(name, move || {
             support::block_on(run());
