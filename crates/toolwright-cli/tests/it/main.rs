@@ -32,6 +32,7 @@ mod records;
 mod replay;
 mod run_settings;
 mod sandbox;
+mod scripts;
 mod secrets_in_files;
 mod serve;
 mod servers;

@@ -47,6 +47,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("env", Read(AuthorityReader::variables)),
                 ("mcp", Map("server")),
                 ("python", Shape("python")),
+                ("scripts", Shape("scripts")),
                 ("shared", Shape("shared")),
                 ("tools", List("definition")),
                 ("chat", Shape("chat")),
@@ -90,6 +91,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("import_timeout", Inert),
             ],
         ),
+        ("scripts", &[("env", Read(AuthorityReader::script_setting)), ("timeout", Inert)]),
         (
             "environment_variable",
             &[
