@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{
-    CallNote, ErrorKind, ExecRequest, ExecResult, OutputSink, OutputStream, Sandbox, ToolContext, ToolDef,
+    CallNote, DynSandbox, ErrorKind, ExecRequest, ExecResult, OutputSink, OutputStream, ToolContext, ToolDef,
     ToolError, ToolOutput,
 };
 
@@ -99,7 +99,7 @@ impl Script {
     }
 
     /// The script must be what it was when it was read: rules and trust are about that.
-    async fn check_content(&self, sandbox: &dyn Sandbox) -> Result<(), ToolError> {
+    async fn check_content(&self, sandbox: &DynSandbox) -> Result<(), ToolError> {
         let path = self.path.to_string_lossy();
         let content = sandbox.read_file(&path).await.map_err(|error| {
             let message = format!("the sandbox does not show the script `{path}`: {}", error.message());
@@ -147,7 +147,7 @@ fn tail(text: &str) -> &str {
 /// Runs a command; cancelling the call kills it.
 async fn run(
     context: &ToolContext,
-    sandbox: &dyn Sandbox,
+    sandbox: &DynSandbox,
     mut request: ExecRequest,
 ) -> Result<ExecResult, ToolError> {
     request.timeout = context.time_left().map(|left| left.saturating_add(AFTER_THE_CALL));

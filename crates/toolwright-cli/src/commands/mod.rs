@@ -23,7 +23,8 @@ pub mod tools;
 pub mod trust;
 pub mod view;
 
-use toolwright::{Run, RunEnd};
+use toolwright::Run;
+use toolwright::run::RunEnd;
 
 /// Waits for Ctrl-C or for SIGTERM, which service managers send.
 pub async fn told_to_stop() -> &'static str {

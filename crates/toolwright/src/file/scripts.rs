@@ -10,7 +10,7 @@ use toolwright_core::{DataError, read_data};
 use toolwright_lang::{BoundFile, ServerState, ServerTools};
 use toolwright_scripts::{ScriptOptions, read_scripts};
 
-use crate::Environment;
+use crate::file::Environment;
 
 /// What a file's `scripts` section says.
 #[derive(Debug, Clone, Default, Deserialize)]
