@@ -72,6 +72,11 @@ static PYTHON: Shape = strict(
             "What may be reached: `off`, `full`, or a list of hosts, as in `sandbox`.",
         ),
         optional("env", ShapeKind::Texts, "Names of environment variables that the functions see."),
+        optional(
+            "isolate",
+            ShapeKind::Flag,
+            "Whether each call of a plain function runs in a process of its own, which keeps no state.",
+        ),
         optional("timeout", ShapeKind::Number, "Seconds that a call may take; 60 unless said."),
         optional(
             "import_timeout",

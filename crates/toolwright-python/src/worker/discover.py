@@ -29,6 +29,7 @@ class Found:
         self.passing = {}
         self.defaults = {}
         self.contexts = []
+        self.isolate = None
         self.notes = []
         self.definition = {}
 
@@ -178,7 +179,10 @@ def _tool(name, one):
     parameters, tool.hints, tool.passing, tool.defaults = tool_schema
     if not text:
         tool.notes.append("there is no description; a docstring would be one")
+    tool.isolate = marks.get("isolate")
     is_async = inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
+    # A child has a loop of its own for each call.
+    is_async = is_async and not tool.isolate
     tool.definition = {
         "name": tool.name, "description": text or "", "parameters": parameters, "async": is_async,
         "line": _line(one), "notes": tool.notes, "read_only": marks.get("read_only"),

@@ -14,11 +14,14 @@ import traceback
 
 import _toolwright_api as api
 import _toolwright_discover as discover
+import _toolwright_isolate as isolate
 import _toolwright_results as results
 import _toolwright_values as values
 import _toolwright_wire as wire
 
 CURRENT = contextvars.ContextVar("toolwright_call", default=None)
+# Wakes the main thread, which may wait for an answer.
+WAKE = object()
 # Classes whose messages are meant for the model, by name, so that their libraries need not be there.
 FOR_MODEL = {"ToolError", "ModelRetry", "ToolException", "ToolRetryError", "Misfit"}
 KINDS = (
@@ -90,9 +93,10 @@ class Worker:
         self.cancelled = set()
         self.loop = None
         self.tasks = {}
+        self.isolate = False
 
     def output(self, call, stream, text):
-        if self.wire.forked:
+        if self.wire.forked or isinstance(self.wire, isolate.Isolated) and stream != "result":
             # A child has the pipe alone.
             os.write(2 if stream == "stderr" else 1, text.encode("utf-8", "replace"))
             return
@@ -100,15 +104,39 @@ class Worker:
             self.wire.send({"type": "output", "id": call, "stream": stream, "text": text[at:at + (1 << 16)]})
 
     def ask(self, call, question):
-        number, entry = self.answers.open()
-        self.wire.send(dict(question, type="ask", id=call, number=number))
-        entry[0].wait()
-        answer = entry[1]
+        answer = self.answer_to(call, question)
         if "error" in answer:
             raise api.ToolError(answer["error"], answer.get("kind", "unknown"), answer.get("hint"))
         return answer.get("value")
 
+    def answer_to(self, call, question):
+        if isinstance(self.wire, isolate.Isolated):
+            self.wire.send(dict(question, type="ask"))
+            return self.wire.receive()
+        number, entry = self.answers.open()
+        self.wire.send(dict(question, type="ask", id=call, number=number))
+        if threading.current_thread() is threading.main_thread():
+            # What is asked for may be a call of this file, which needs this thread.
+            while not entry[0].is_set():
+                frame = self.queue.get()
+                if frame is not WAKE:
+                    self._serve_one(frame)
+        entry[0].wait()
+        return entry[1]
+
+    def relayed(self, call, question):
+        """The answer to a question of a child."""
+        answer = self.answer_to(call, question)
+        return {name: answer[name] for name in ("value", "error", "kind", "hint") if name in answer}
+
+    def become_child(self, connection):
+        """In a child: frames go to the worker, and interrupts end it."""
+        self.wire.close()
+        self.wire = connection
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     def start(self, header):
+        self.isolate = bool(header.get("isolate"))
         self._redirect()
         threading.Thread(target=self._read, daemon=True).start()
         signal.signal(signal.SIGINT, self._interrupted)
@@ -132,23 +160,29 @@ class Worker:
     def serve(self):
         while True:
             frame = self.queue.get()
-            if frame is None:
-                os._exit(0)
-            number = frame["id"]
-            if number in self.cancelled:
-                self.cancelled.discard(number)
-                self.end(number, {"kind": "cancelled", "message": "the call was cancelled before it began"})
-                continue
-            self.current = number
-            token = CURRENT.set(number)
-            try:
+            if frame is not WAKE:
+                self._serve_one(frame)
+
+    def _serve_one(self, frame):
+        number, before = frame["id"], self.current
+        if number in self.cancelled:
+            self.cancelled.discard(number)
+            self.end(number, {"kind": "cancelled", "message": "the call was cancelled before it began"})
+            return
+        self.current = number
+        token = CURRENT.set(number)
+        try:
+            own = self.tools[frame["tool"]].isolate
+            if self.isolate if own is None else own:
+                isolate.call(self, number, lambda: self._sync(frame))
+            else:
                 self._sync(frame)
-            except KeyboardInterrupt:
-                self.end(number, {"kind": "cancelled", "message": "the call was cancelled"})
-            finally:
-                self.current = None
-                self.cancelled.discard(number)
-                CURRENT.reset(token)
+        except KeyboardInterrupt:
+            self.end(number, {"kind": "cancelled", "message": "the call was cancelled"})
+        finally:
+            self.current = before
+            self.cancelled.discard(number)
+            CURRENT.reset(token)
 
     def _sync(self, frame):
         tool = self.tools[frame["tool"]]
@@ -280,6 +314,7 @@ class Worker:
                     self._cancel(frame["id"])
                 elif frame["type"] == "answer":
                     self.answers.give(frame["number"], frame)
+                    self.queue.put(WAKE)
         except BaseException:
             # The parent is gone, or the connection is broken: nobody waits for results.
             os._exit(0)

@@ -3,7 +3,7 @@
 import threading
 # Bound here, so that a file that replaces them for itself does not cut the connection.
 from json import dumps, loads
-from os import _exit, getpid, read, write
+from os import _exit, close, getpid, read, write
 from struct import pack, unpack
 
 # What the parent accepts.
@@ -31,6 +31,11 @@ class Wire:
     def forked(self):
         """Whether this process is a child of the worker, to which the connection does not belong."""
         return getpid() != self._pid
+
+    def close(self):
+        """Closes the descriptors, in a child that must not write to them."""
+        close(self._source)
+        close(self._sink)
 
     def send(self, header, attachments=()):
         """Sends one frame; frames of several threads do not mix."""
@@ -60,6 +65,19 @@ class Wire:
         """The next frame. Parents send no attachments after the start."""
         length, _ = unpack(">II", self._take(8))
         return loads(self._take(length))
+
+    def receive_whole(self):
+        """The next frame of a child, with its attachments. A child may send anything."""
+        length, count = unpack(">II", self._take(8))
+        if length > MAX_HEADER or count > MAX_ATTACHMENTS:
+            raise ValueError("a frame of %d bytes and %d attachments" % (length, count))
+        header = loads(self._take(length))
+        sizes = header.get("attachments", []) if isinstance(header, dict) else None
+        if not isinstance(sizes, list) or len(sizes) != count or not all(type(one) is int and one >= 0 for one in sizes):
+            raise ValueError("a frame whose attachments do not add up")
+        if sum(sizes) > MAX_ATTACHED:
+            raise ValueError("attachments of %d bytes" % sum(sizes))
+        return header, [self._take(size) for size in sizes]
 
     def _take(self, count):
         parts = []

@@ -35,6 +35,7 @@ pub(crate) struct PythonSection {
     write: Vec<PathBuf>,
     network: Network,
     env: Vec<String>,
+    isolate: bool,
     timeout: Option<f64>,
     import_timeout: Option<f64>,
 }
@@ -92,6 +93,7 @@ impl PythonSection {
         let seconds = |seconds: Option<f64>| seconds.map(Duration::from_secs_f64);
         options.timeout = seconds(self.timeout).or(options.timeout);
         options.import_timeout = seconds(self.import_timeout).unwrap_or(options.import_timeout);
+        options.isolate = self.isolate;
         options.confined = self.write.is_empty() && self.network == Network::Off;
         PythonFile::open(sandbox, command, file.to_string_lossy(), options).await
     }

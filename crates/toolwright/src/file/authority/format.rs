@@ -87,6 +87,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("write", Read(AuthorityReader::python_setting)),
                 ("network", Read(AuthorityReader::python_setting)),
                 ("env", Read(AuthorityReader::python_setting)),
+                ("isolate", Inert),
                 ("timeout", Inert),
                 ("import_timeout", Inert),
             ],
