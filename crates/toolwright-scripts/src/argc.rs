@@ -45,12 +45,7 @@ pub(crate) fn read(name: &str, text: &str) -> Option<Result<ScriptDefinition, St
             "flag" => flag(&rest).map(Some),
             "arg" => positional(&rest).map(Some),
             "env" => {
-                let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
-                if let Some(name) = name.filter(|name| !name.is_empty())
-                    && rest.get(name.len()..).is_some_and(|rest| rest.starts_with('!'))
-                {
-                    definition.required_env.push(name.to_owned());
-                }
+                variable(&rest, &mut definition);
                 Ok(None)
             }
             "cmd" => Err("a script with `@cmd` is several programs; give each a file of its own".to_owned()),
@@ -74,6 +69,21 @@ pub(crate) fn read(name: &str, text: &str) -> Option<Result<ScriptDefinition, St
     Some(problem.map_or(Ok(definition), Err))
 }
 
+/// A variable that must be set, or has a default.
+fn variable(text: &str, definition: &mut ScriptDefinition) {
+    let Ok((name, rest)) = name(text) else { return };
+    let Ok((modifiers, _)) = modifiers(rest) else { return };
+    // That one is ours.
+    if name == "LLM_OUTPUT" {
+        return;
+    }
+    match modifiers.default {
+        Some(value) => definition.default_env.push((name.to_owned(), value)),
+        None if modifiers.required => definition.required_env.push(name.to_owned()),
+        None => {}
+    }
+}
+
 /// Whether the script defines the function `main`, which argc calls.
 fn has_main(text: &str) -> bool {
     text.lines().any(|line| {
@@ -90,6 +100,8 @@ fn has_main(text: &str) -> bool {
 struct Modifiers {
     required: bool,
     many: bool,
+    /// All that is left of the command line.
+    rest: bool,
     separator: Option<char>,
     choices: Vec<String>,
     default: Option<String>,
@@ -153,14 +165,24 @@ fn name(text: &str) -> Result<(&str, &str), String> {
 }
 
 fn modifiers(text: &str) -> Result<(Modifiers, &str), String> {
-    let mut found =
-        Modifiers { required: false, many: false, separator: None, choices: Vec::new(), default: None };
+    let mut found = Modifiers {
+        required: false,
+        many: false,
+        rest: false,
+        separator: None,
+        choices: Vec::new(),
+        default: None,
+    };
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let after = rest.get(first.len_utf8()..).unwrap_or_default();
         match first {
             '!' => found.required = true,
-            '*' | '~' => found.many = true,
+            '*' => found.many = true,
+            '~' => {
+                found.many = true;
+                found.rest = true;
+            }
             '+' => {
                 found.many = true;
                 found.required = true;
@@ -211,29 +233,41 @@ fn unquoted(text: &str) -> &str {
     ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote)).unwrap_or(text)
 }
 
-/// `<INT>` and its like, of which the first counts.
-fn notation(text: &str) -> (Option<&str>, &str) {
-    let (mut rest, mut first) = (text.trim_start(), None);
+/// What `<INT>` and its like say: the first word, how many there are, and whether one takes several values.
+#[derive(Default)]
+struct Notation<'t> {
+    first: Option<&'t str>,
+    count: usize,
+    many: bool,
+}
+
+fn notation(text: &str) -> (Notation<'_>, &str) {
+    let (mut rest, mut found) = (text.trim_start(), Notation::default());
+    // `$$` and `$NAME` bind the option to a variable too.
+    if rest.starts_with('$') {
+        rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest).trim_start();
+    }
     while let Some((inside, after)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
-        first = first.or(Some(inside));
+        found.count += 1;
+        found.many |= inside.ends_with(['*', '+']);
+        found.first = found.first.or(Some(inside.trim_end_matches(['*', '+', '?'])));
         rest = after.trim_start();
     }
-    (first, rest)
+    (found, rest)
 }
 
 fn parameter(
     name: &str,
     flag: Option<String>,
     modifiers: Modifiers,
-    notation: Option<&str>,
+    notation: Notation<'_>,
     description: &str,
 ) -> Parameter {
-    let kind =
-        match notation.map(|word| word.trim_end_matches(['*', '+', '?']).to_ascii_uppercase()).as_deref() {
-            Some("INT" | "INTEGER") => "integer",
-            Some("NUM" | "NUMBER" | "FLOAT") => "number",
-            _ => "string",
-        };
+    let kind = match notation.first.map(str::to_ascii_uppercase).as_deref() {
+        Some("INT" | "INTEGER") => "integer",
+        Some("NUM" | "NUMBER" | "FLOAT") => "number",
+        _ => "string",
+    };
     let mut schema = json!({"type": kind});
     if !modifiers.choices.is_empty()
         && let Some(members) = schema.as_object_mut()
@@ -242,13 +276,18 @@ fn parameter(
             .insert("enum".to_owned(), modifiers.choices.iter().map(|choice| typed(kind, choice)).collect());
     }
     let default = modifiers.default.as_deref().map(|value| typed(kind, value));
-    let (schema, default) = match modifiers.many {
+    let several = notation.many || notation.count > 1;
+    let (schema, default) = match modifiers.many || several {
         true => {
             let mut list = json!({"type": "array", "items": schema});
-            if modifiers.required
-                && let Some(members) = list.as_object_mut()
-            {
-                members.insert("minItems".to_owned(), 1.into());
+            if let Some(members) = list.as_object_mut() {
+                if modifiers.required {
+                    members.insert("minItems".to_owned(), 1.into());
+                }
+                if several && !notation.many && !modifiers.many {
+                    members.insert("minItems".to_owned(), notation.count.into());
+                    members.insert("maxItems".to_owned(), notation.count.into());
+                }
             }
             (list, default.map(|value| json!([value])))
         }
@@ -258,6 +297,7 @@ fn parameter(
     parameter.flag = flag;
     parameter.required = modifiers.required && default.is_none();
     parameter.separator = modifiers.separator;
+    parameter.spread = several || modifiers.rest;
     parameter.default = default;
     parameter
 }
@@ -325,12 +365,17 @@ mod tests {
             ("@option --n[`_choices`]", json!({"type": "string"}), false, None),
             ("@option --n=`_default`", json!({"type": "string"}), false, None),
             ("@flag --force Force it", json!({"type": "boolean", "description": "Force it"}), false, None),
+            ("@option --bound $BOUND <X> Text", text("Text"), false, None),
             ("@arg file! The file", text("The file"), true, None),
             ("@arg files~", json!({"type": "array", "items": {"type": "string"}}), false, None),
         ] {
             let found = one(line);
             assert_eq!((found.schema, found.required, found.default), (schema, required, default), "{line}");
         }
+        let pair = one("@option --pair <FILE> <FILE> P");
+        assert!(pair.spread && pair.schema["minItems"] == 2 && pair.schema["maxItems"] == 2);
+        let many = one("@option --command <CMD> <ARG+>");
+        assert!(many.spread && many.schema["type"] == "array" && many.schema.get("maxItems").is_none());
         let found = one("@option --foo-bar X");
         assert_eq!((found.name.as_str(), found.flag.as_deref()), ("foo_bar", Some("--foo-bar")));
         assert_eq!(one("@option --tags*, T").separator, Some(','));
@@ -338,10 +383,11 @@ mod tests {
 
     #[test]
     fn texts_go_on_and_mistakes_have_a_line() {
-        let text = "#!/bin/sh\n# @describe One.\n#\n# Two.\n# @env KEY! The key\n# @env LLM_OUTPUT=/dev/stdout Out\nmain() {\n:\n}\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+        let text = "#!/bin/sh\n# @describe One.\n#\n# Two.\n# @env KEY! The key\n# @env MOST=3 At most\n# @env LLM_OUTPUT=/dev/stdout Out\nmain() {\n:\n}\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
         let found = read("x", text).unwrap().unwrap();
         assert_eq!(found.description, "One.\n\nTwo.");
         assert_eq!((found.required_env, found.argc), (vec!["KEY".to_owned()], Some(true)));
+        assert_eq!(found.default_env, [("MOST".to_owned(), "3".to_owned())]);
         let wrong = |text: &str| read("x", text).unwrap().unwrap_err();
         assert_eq!(wrong("# @option --a\n# @option --a\n"), "line 2: `a` comes twice");
         assert!(wrong("# @option\n").starts_with("line 1: there is no name"));

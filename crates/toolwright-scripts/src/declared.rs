@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::definition::{ArgumentStyle, Parameter, ScriptDefinition};
 use crate::parameters::schema_of;
 
+/// The longest that a call may be given.
+const MAX_TIME: Duration = Duration::from_secs(86_400);
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
@@ -51,9 +54,11 @@ pub(crate) fn read(name: &str, yaml: &str) -> Result<ScriptDefinition, String> {
             .ok_or_else(|| format!("`args` must be one of {}, got `{word}`", ArgumentStyle::WORDS))?;
     }
     if let Some(seconds) = declared.timeout {
-        let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
-        let time =
-            time.ok_or_else(|| format!("`timeout` must be a positive number of seconds, got {seconds}"))?;
+        let time = Duration::try_from_secs_f64(seconds).ok();
+        let time = time.filter(|time| !time.is_zero() && *time <= MAX_TIME);
+        let time = time.ok_or_else(|| {
+            format!("`timeout` must be a positive number of seconds, at most 86400, got {seconds}")
+        })?;
         definition.timeout = Some(time);
     }
     match declared.output {
@@ -118,6 +123,7 @@ mod tests {
             ("input: [{name: a, type: wat}]", "`wat`"),
             ("args: pipe", "`argv-json`, got `pipe`"),
             ("timeout: 0", "positive"),
+            ("timeout: 100000", "at most 86400"),
             ("output: xml", "`text`, `json`"),
             ("inptu: []", "inptu"),
             ("input: [{name: a, type: str}, {name: a, type: str}]", "twice"),

@@ -55,6 +55,8 @@ pub(crate) struct Parameter {
     pub(crate) required: bool,
     /// Whether it is a flag without a value.
     pub(crate) switch: bool,
+    /// Whether all values stand behind one flag.
+    pub(crate) spread: bool,
     /// Joins the values of a list into one argument.
     pub(crate) separator: Option<char>,
     pub(crate) default: Option<Value>,
@@ -68,6 +70,7 @@ impl Parameter {
             schema,
             required: false,
             switch: false,
+            spread: false,
             separator: None,
             default: None,
         }
@@ -89,6 +92,8 @@ pub(crate) struct ScriptDefinition {
     pub(crate) read_only: Option<bool>,
     /// Variables that must be set.
     pub(crate) required_env: Vec<String>,
+    /// Variables that have a value when they are not set.
+    pub(crate) default_env: Vec<(String, String)>,
     /// Whether `argc --argc-eval` is answered, and whether its answer calls `main`.
     pub(crate) argc: Option<bool>,
 }
@@ -106,6 +111,7 @@ impl ScriptDefinition {
             timeout: None,
             read_only: None,
             required_env: Vec::new(),
+            default_env: Vec::new(),
             argc: None,
         }
     }

@@ -203,3 +203,48 @@ fn is_executable(path: &Path) -> bool {
 fn is_executable(_: &Path) -> bool {
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_beginning_of_a_script_is_read_or_refused() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools");
+        for path in matching_files(&folder, "*").unwrap() {
+            let text = std::fs::read_to_string(folder.join(&path)).unwrap();
+            let name = tool_name(&path);
+            for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+                // Beside no file, so that only its own text counts.
+                let _ = definition(Path::new("/nowhere").join(&path).as_path(), &name, &text[..end]);
+                let _ = definition(Path::new("/nowhere").join(&path).as_path(), &name, &text[end..]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_of_usual_size_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("folder.sh")).unwrap();
+        std::os::unix::net::UnixListener::bind(at("socket.sh")).unwrap();
+        std::fs::File::create(at("large.sh")).unwrap().set_len(MAX_SCRIPT + 1).unwrap();
+        std::fs::write(at("binary.sh"), [0, 159, 146, 150]).unwrap();
+        std::fs::write(at(".hidden.sh"), "# @describe D\n").unwrap();
+        let scripts = read_scripts(folder.path(), "*.sh", &ScriptOptions::default()).unwrap();
+        let names: Vec<&str> = scripts.left_out.iter().map(|one| one.name.as_str()).collect();
+        assert!(scripts.tools.is_empty());
+        assert_eq!(names, ["binary.sh", "large.sh"]);
+        for name in ["folder.sh", "socket.sh"] {
+            let scripts = read_scripts(folder.path(), name, &ScriptOptions::default()).unwrap();
+            assert_eq!(scripts.left_out[0].reason, "it is not a file");
+        }
+        for number in 0..MAX_FILES {
+            std::fs::write(at(&format!("{number}.txt")), "").unwrap();
+        }
+        assert!(matching_files(folder.path(), "*.txt").is_ok());
+        std::fs::write(at("one more.txt"), "").unwrap();
+        let error = matching_files(folder.path(), "*.txt").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    }
+}

@@ -91,6 +91,10 @@ fn words(definition: &ScriptDefinition, given: &Map<String, Value>) -> Vec<Strin
             Some(flag) if parameter.switch => {
                 words.extend((0..count(value)).map(|_| flag.clone()));
             }
+            Some(flag) if parameter.spread => {
+                words.push(flag.clone());
+                words.extend(values(parameter, value));
+            }
             Some(flag) => {
                 for value in values(parameter, value) {
                     // A value must not be taken for a flag.
@@ -156,14 +160,14 @@ mod tests {
     use super::*;
 
     fn definition() -> ScriptDefinition {
-        let text = "# @describe D\n# @option --foo-bar! F\n# @option --tags* T\n# @option --joined*, J\n# @option --sort[=a|b]\n# @flag --force F\n# @flag -v --verbose* V\n# @arg files* F\nmain() {\n:\n}\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+        let text = "# @describe D\n# @option --foo-bar! F\n# @option --tags* T\n# @option --joined*, J\n# @option --pair <A> <B> P\n# @option --sort[=a|b]\n# @flag --force F\n# @flag -v --verbose* V\n# @arg files* F\nmain() {\n:\n}\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
         crate::argc::read("x", text).unwrap().unwrap()
     }
 
     #[test]
     fn flags_are_words_and_values_are_no_flags() {
         let arguments = json!({
-            "foo_bar": "-x y", "tags": ["a", "b"], "joined": ["c", "d"], "force": true, "verbose": 2,
+            "foo_bar": "-x y", "tags": ["a", "b"], "joined": ["c", "d"], "pair": ["e", "f"], "force": true, "verbose": 2,
             "files": ["--f", "g"],
         });
         let request = request(&["x.sh".to_owned()], &definition(), &arguments).unwrap();
@@ -176,6 +180,9 @@ mod tests {
             "b",
             "--joined",
             "c,d",
+            "--pair",
+            "e",
+            "f",
             "--force",
             "--verbose",
             "--verbose",

@@ -77,6 +77,7 @@ impl Script {
             }
         }
         let mut request = request(&self.command, &self.definition, arguments)?;
+        request.env.extend(self.definition.default_env.iter().cloned());
         request.env.extend(options.env.clone());
         request.env.insert("LLM_TOOL_NAME".to_owned(), self.definition.name.clone());
         if let Some(root) =

