@@ -1,5 +1,5 @@
-//! References to files of Python functions, `python:tools.py` and `python:tools.py/search` for one of them, and
-//! to scripts, `script:bin/*.sh` and `script:bin/search.sh` for one of them.
+//! References to files of Python functions, `python:tools.py` and `python:tools.py/search` for one of them,
+//! and to scripts, `script:bin/*.sh` and `script:bin/search.sh` for one of them.
 //!
 //! Such a file is treated like a server: which tools it has is unknown until its worker has imported it, or
 //! until its comments are read. Its name among the servers is the reference with the scheme.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::comments::comment;
-use crate::definition::{ArgumentStyle, Parameter, ScriptDefinition};
+use crate::definition::{ArgumentStyle, ScriptDefinition, ScriptParameter};
 
 /// Reads the tags of a script; `None` when it has none.
 pub(crate) fn read(name: &str, text: &str) -> Option<Result<ScriptDefinition, String>> {
@@ -107,7 +107,7 @@ struct Modifiers {
     default: Option<String>,
 }
 
-fn option(text: &str) -> Result<Parameter, String> {
+fn option(text: &str) -> Result<ScriptParameter, String> {
     let rest = behind_short_flag(text);
     let dashes = rest.len() - rest.trim_start_matches(['-', '+']).len();
     let (name, rest) = name(rest.get(dashes..).unwrap_or_default())?;
@@ -117,14 +117,14 @@ fn option(text: &str) -> Result<Parameter, String> {
     Ok(parameter(name, Some(flag), modifiers, notation, description))
 }
 
-fn positional(text: &str) -> Result<Parameter, String> {
+fn positional(text: &str) -> Result<ScriptParameter, String> {
     let (name, rest) = name(text)?;
     let (modifiers, rest) = modifiers(rest)?;
     let (notation, description) = notation(rest);
     Ok(parameter(name, None, modifiers, notation, description))
 }
 
-fn flag(text: &str) -> Result<Parameter, String> {
+fn flag(text: &str) -> Result<ScriptParameter, String> {
     let rest = behind_short_flag(text);
     let dashes = rest.len() - rest.trim_start_matches(['-', '+']).len();
     let (name, rest) = name(rest.get(dashes..).unwrap_or_default())?;
@@ -134,7 +134,7 @@ fn flag(text: &str) -> Result<Parameter, String> {
         true => described(json!({"type": "integer", "minimum": 0, "maximum": 100}), description),
         false => described(json!({"type": "boolean"}), description),
     };
-    let mut parameter = Parameter::new(&identifier(name), schema);
+    let mut parameter = ScriptParameter::new(&identifier(name), schema);
     parameter.flag = Some(format!("{}{name}", rest_of_dashes(dashes)));
     parameter.switch = true;
     Ok(parameter)
@@ -262,7 +262,7 @@ fn parameter(
     modifiers: Modifiers,
     notation: Notation<'_>,
     description: &str,
-) -> Parameter {
+) -> ScriptParameter {
     let kind = match notation.first.map(str::to_ascii_uppercase).as_deref() {
         Some("INT" | "INTEGER") => "integer",
         Some("NUM" | "NUMBER" | "FLOAT") => "number",
@@ -293,7 +293,7 @@ fn parameter(
         }
         false => (schema, default),
     };
-    let mut parameter = Parameter::new(&identifier(name), described(schema, description));
+    let mut parameter = ScriptParameter::new(&identifier(name), described(schema, description));
     parameter.flag = flag;
     parameter.required = modifiers.required && default.is_none();
     parameter.separator = modifiers.separator;
@@ -327,7 +327,7 @@ pub(crate) fn identifier(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn one(line: &str) -> Parameter {
+    fn one(line: &str) -> ScriptParameter {
         let text = format!("#!/bin/bash\n# @describe Works.\n# {line}\n");
         read("x", &text).unwrap().unwrap().parameters.remove(0)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::definition::{ArgumentStyle, Parameter, ScriptDefinition};
+use crate::definition::{ArgumentStyle, ScriptDefinition, ScriptParameter};
 use crate::parameters::schema_of;
 
 /// The longest that a call may be given.
@@ -80,7 +80,7 @@ pub(crate) fn read(name: &str, yaml: &str) -> Result<ScriptDefinition, String> {
     Ok(definition)
 }
 
-fn parameter(input: DeclaredInput) -> Result<Parameter, String> {
+fn parameter(input: DeclaredInput) -> Result<ScriptParameter, String> {
     let mut schema = match input.kind {
         Value::String(word) => {
             schema_of(&word).ok_or_else(|| format!("the type `{word}` of `{}` is not known", input.name))?
@@ -93,7 +93,7 @@ fn parameter(input: DeclaredInput) -> Result<Parameter, String> {
     if let (Some(members), Some(text)) = (schema.as_object_mut(), input.description) {
         members.insert("description".to_owned(), text.into());
     }
-    let mut parameter = Parameter::new(&input.name, schema);
+    let mut parameter = ScriptParameter::new(&input.name, schema);
     parameter.switch = parameter.schema.get("type").and_then(Value::as_str) == Some("boolean");
     parameter.required = input.default.is_none() && !input.optional;
     parameter.default = input.default.filter(|value| !value.is_null());

@@ -45,7 +45,7 @@ pub(crate) enum ScriptRunner {
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Parameter {
+pub(crate) struct ScriptParameter {
     /// As models know it.
     pub(crate) name: String,
     /// The flag with its dashes; `None` for a positional argument.
@@ -62,9 +62,9 @@ pub(crate) struct Parameter {
     pub(crate) default: Option<Value>,
 }
 
-impl Parameter {
+impl ScriptParameter {
     pub(crate) fn new(name: &str, schema: Value) -> Self {
-        Parameter {
+        ScriptParameter {
             name: name.to_owned(),
             flag: Some(format!("--{name}")),
             schema,
@@ -82,7 +82,7 @@ impl Parameter {
 pub(crate) struct ScriptDefinition {
     pub(crate) name: String,
     pub(crate) description: String,
-    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) parameters: Vec<ScriptParameter>,
     pub(crate) arguments: ArgumentStyle,
     pub(crate) runner: ScriptRunner,
     /// Whether stdout is JSON.

@@ -55,7 +55,10 @@ pub fn matching_files(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, Tool
         std::fs::metadata(&whole).map_err(|error| failed(&whole, error))?;
         return Ok(vec![path.to_owned()]);
     }
-    let inside = folder.join(parent);
+    let inside = match folder.join(parent) {
+        here if here.as_os_str().is_empty() => PathBuf::from("."),
+        inside => inside,
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&inside).map_err(|error| failed(&inside, error))? {
         let entry = entry.map_err(|error| failed(&inside, error))?;
@@ -214,12 +217,18 @@ mod tests {
         for path in matching_files(&folder, "*").unwrap() {
             let text = std::fs::read_to_string(folder.join(&path)).unwrap();
             let name = tool_name(&path);
-            for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
-                // Beside no file, so that only its own text counts.
-                let _ = definition(Path::new("/nowhere").join(&path).as_path(), &name, &text[..end]);
-                let _ = definition(Path::new("/nowhere").join(&path).as_path(), &name, &text[end..]);
+            // Beside no file, so that only its own text counts.
+            let nowhere = Path::new("/nowhere").join(&path);
+            for (head, tail) in (0..text.len()).filter_map(|end| text.split_at_checked(end)) {
+                let _ = definition(&nowhere, &name, head);
+                let _ = definition(&nowhere, &name, tail);
             }
         }
+    }
+
+    #[test]
+    fn an_empty_folder_is_the_current_one() {
+        assert_eq!(matching_files(Path::new(""), "Cargo.*").unwrap(), [Path::new("Cargo.toml")]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A JavaScript file with `exports.run`: its parameters from JSDoc. The file is read, not run.
 
-use crate::definition::{Parameter, ScriptDefinition, ScriptRunner};
+use crate::definition::{ScriptDefinition, ScriptParameter, ScriptRunner};
 use crate::parameters::{literal, schema_of};
 
 /// Reads the JSDoc of a file with `exports.run`; `None` when it has neither.
@@ -38,12 +38,12 @@ pub(crate) fn read(name: &str, text: &str) -> Option<Result<ScriptDefinition, St
     Some(problem.map_or(Ok(definition), Err))
 }
 
-struct Block {
+struct DocBlock {
     lines: Vec<String>,
     end: usize,
 }
 
-fn blocks(text: &str) -> Vec<Block> {
+fn blocks(text: &str) -> Vec<DocBlock> {
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some((start, rest)) = text
         .get(from..)
@@ -53,14 +53,14 @@ fn blocks(text: &str) -> Vec<Block> {
         let inside = rest.get(..length).unwrap_or_default();
         let lines = inside.lines().map(|line| line.trim().trim_start_matches('*').trim().to_owned());
         let end = start + 3 + length + 2;
-        found.push(Block { lines: lines.skip_while(String::is_empty).collect(), end });
+        found.push(DocBlock { lines: lines.skip_while(String::is_empty).collect(), end });
         from = end;
     }
     found
 }
 
 /// `{string} [name=default] - Text`.
-fn property(tag: &str) -> Result<Parameter, String> {
+fn property(tag: &str) -> Result<ScriptParameter, String> {
     let (kind, rest) =
         tag.trim().strip_prefix('{').and_then(|rest| rest.split_once('}')).unwrap_or(("*", tag.trim()));
     let (mut name, text) = match rest.trim().strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -83,7 +83,7 @@ fn property(tag: &str) -> Result<Parameter, String> {
     if let (Some(members), false) = (schema.as_object_mut(), text.is_empty()) {
         members.insert("description".to_owned(), text.into());
     }
-    let mut parameter = Parameter::new(name.trim(), schema);
+    let mut parameter = ScriptParameter::new(name.trim(), schema);
     parameter.required = !optional;
     parameter.default = default;
     Ok(parameter)

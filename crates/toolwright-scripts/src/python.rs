@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::definition::{Parameter, ScriptDefinition, ScriptRunner};
+use crate::definition::{ScriptDefinition, ScriptParameter, ScriptRunner};
 use crate::parameters::{literal, schema_of, split};
 
 /// Reads `def run(...)`; `None` when the file has no such function.
@@ -42,7 +42,7 @@ pub(crate) fn read(name: &str, text: &str) -> Option<Result<ScriptDefinition, St
     Some(Ok(definition))
 }
 
-fn one(text: &str, texts: &[(String, String)]) -> Result<Parameter, String> {
+fn one(text: &str, texts: &[(String, String)]) -> Result<ScriptParameter, String> {
     let mut halves = split(text, '=').into_iter();
     let (head, default) = (halves.next().unwrap_or_default(), halves.next().map(str::trim));
     let (name, hint) = match head.split_once(':') {
@@ -60,7 +60,7 @@ fn one(text: &str, texts: &[(String, String)]) -> Result<Parameter, String> {
         members.insert("description".to_owned(), text.as_str().into());
     }
     let optional = hint.starts_with("Optional[") || hint.contains("None");
-    let mut parameter = Parameter::new(name, schema);
+    let mut parameter = ScriptParameter::new(name, schema);
     parameter.required = default.is_none() && !optional;
     parameter.default = default.map(literal).filter(|value| !value.is_null());
     Ok(parameter)

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{ExecRequest, ToolError};
 
 use crate::argc::identifier;
-use crate::definition::{ArgumentStyle, Parameter, ScriptDefinition};
+use crate::definition::{ArgumentStyle, ScriptDefinition, ScriptParameter};
 
 /// The most a counted flag is repeated.
 const MAX_REPEATED: u64 = 100;
@@ -49,11 +49,11 @@ pub(crate) fn request(
     Ok(request)
 }
 
-fn value_of<'v>(parameter: &'v Parameter, given: &'v Map<String, Value>) -> Option<&'v Value> {
+fn value_of<'v>(parameter: &'v ScriptParameter, given: &'v Map<String, Value>) -> Option<&'v Value> {
     given.get(&parameter.name).or(parameter.default.as_ref()).filter(|value| !value.is_null())
 }
 
-fn variable(parameter: &Parameter) -> String {
+fn variable(parameter: &ScriptParameter) -> String {
     format!("argc_{}", identifier(&parameter.name))
 }
 
@@ -66,7 +66,7 @@ fn text(value: &Value) -> String {
 }
 
 /// The values of a parameter, each as one word.
-fn values(parameter: &Parameter, value: &Value) -> Vec<String> {
+fn values(parameter: &ScriptParameter, value: &Value) -> Vec<String> {
     match (value, parameter.separator) {
         (Value::Array(items), Some(separator)) if !items.is_empty() => {
             vec![items.iter().map(text).collect::<Vec<_>>().join(&separator.to_string())]

@@ -58,15 +58,12 @@ scripts: {env: [KEY]}
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["sh_greet", "hello", "key", "twice"]);
     assert_eq!(tools[1]["description"], "More.");
-    assert_eq!(
-        text(&run(folder.path(), &["call", "hello", "name=Ann", "-f", "t.yaml", "--yes"])),
-        "Hello Ann!"
-    );
-    let twice = text(&run(folder.path(), &["call", "twice", "-f", "t.yaml", "--yes"]));
+    assert_eq!(text(&run(folder.path(), &["call", "hello", "name=Ann", "-f", "t.yaml"])), "Hello Ann!");
+    let twice = text(&run(folder.path(), &["call", "twice", "-f", "t.yaml"]));
     assert_eq!(twice.lines().filter(|line| line.starts_with("Hello")).count(), 2, "{twice}");
     // Of the variables they see those that the file names.
-    assert_eq!(text(&run(folder.path(), &["call", "key", "-f", "t.yaml", "--yes"])), "key k1 none");
-    let wrong = run(folder.path(), &["call", "hello", "-f", "t.yaml", "--yes"]);
+    assert_eq!(text(&run(folder.path(), &["call", "key", "-f", "t.yaml"])), "key k1 none");
+    let wrong = run(folder.path(), &["call", "hello", "-f", "t.yaml"]);
     assert_eq!(wrong.status.code(), Some(1));
 }
 

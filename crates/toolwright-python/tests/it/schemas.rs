@@ -153,7 +153,7 @@ class Marker(InjectedToolArg): pass
 def one(x: int, ctx: Optional[Context] = None) -> bool:
     return ctx is not None
 def two(x: int, state: Annotated[dict, Marker()] = None) -> bool:
-    return state is None
+    return not state
 def three(x: int, state: Annotated[dict, InjectedToolArg]):
     pass
 def four(x, y):

@@ -153,8 +153,8 @@ impl PythonSection {
     }
 }
 
-/// The interpreter that uv keeps for a file with a block `/// script` (PEP 723); `None` where there is no such
-/// block or no uv. Nothing is installed here.
+/// The interpreter that uv keeps for a file with a block `/// script` (PEP 723); `None` where there is no
+/// such block or no uv. Nothing is installed here.
 async fn script_environment(file: &Path, environment: &Environment) -> Result<Option<String>, ToolError> {
     let mut head = Vec::new();
     let read = std::fs::File::open(file).and_then(|file| file.take(MAX_BLOCK).read_to_end(&mut head));

@@ -287,7 +287,7 @@ impl AuthorityReader {
         self.path("a Python file is there", path);
     }
 
-    /// Scripts, which calls run in the sandbox. Trust is bound to the content of each, and to which there are.
+    /// Scripts, which calls run in the sandbox. Trust is bound to their names and contents.
     fn script_files(&mut self, reference: &str) {
         let pattern = reference.strip_prefix(SCRIPTS).unwrap_or(reference);
         let shown = format!("the scripts {}, in the sandbox", shell_word(pattern));
