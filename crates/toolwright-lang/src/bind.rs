@@ -76,6 +76,13 @@ impl BoundFile {
         python::files(&self.root).into_iter().filter_map(named).collect()
     }
 
+    /// The scripts that tools are imported from, each as its name among the servers and the pattern as it is
+    /// written.
+    pub fn scripts(&self) -> Vec<(String, String)> {
+        let named = |name: String| Some((name.clone(), python::pattern(&name)?.to_owned()));
+        python::files(&self.root).into_iter().filter_map(named).collect()
+    }
+
     /// All problems so far, if one of them keeps the file from being used: nothing need be started for it
     /// then.
     pub fn error(&self) -> Option<LoadError> {

@@ -16,6 +16,11 @@ pub(crate) static FILE: Shape = strict(
             ShapeKind::Object(&PYTHON),
             "How the files of Python functions run that the file imports with `python:FILE.py`.",
         ),
+        optional(
+            "scripts",
+            ShapeKind::Object(&SCRIPTS),
+            "How the scripts run that the file imports with `script:FILES`.",
+        ),
         optional("shared", ShapeKind::Object(&SHARED), "Data and tools for the whole file."),
         optional("tools", ShapeKind::Definitions, "The same as `shared.tools`."),
         optional("chat", ShapeKind::Object(&CHAT), "The chat program."),
@@ -67,7 +72,7 @@ static PYTHON: Shape = strict(
         optional(
             "interpreter",
             ShapeKind::Text,
-            "The interpreter: a path relative to the file, or a program; without one a `.venv` beside or above the Python file, then `VIRTUAL_ENV`, then `python3`.",
+            "The interpreter: a path relative to the file, or a program; without one the environment that uv keeps for a file with a script block, then a `.venv` beside or above the Python file, then `VIRTUAL_ENV`, then `python3`.",
         ),
         optional("read", ShapeKind::Texts, "More folders and files to show, relative to the file."),
         optional("write", ShapeKind::Texts, "Folders that may be written, relative to the file."),
@@ -77,11 +82,29 @@ static PYTHON: Shape = strict(
             "What may be reached: `off`, `full`, or a list of hosts, as in `sandbox`.",
         ),
         optional("env", ShapeKind::Texts, "Names of environment variables that the functions see."),
+        optional(
+            "isolate",
+            ShapeKind::Flag,
+            "Whether each call of a plain function runs in a process of its own, which keeps no state.",
+        ),
         optional("timeout", ShapeKind::Number, "Seconds that a call may take; 60 unless said."),
         optional(
             "import_timeout",
             ShapeKind::Number,
             "Seconds that the import of a file may take; 60 unless said.",
+        ),
+    ],
+);
+
+static SCRIPTS: Shape = strict(
+    "scripts",
+    "Scripts are called in the sandbox of the run.",
+    &[
+        optional("env", ShapeKind::Texts, "Names of environment variables that the scripts see."),
+        optional(
+            "timeout",
+            ShapeKind::Number,
+            "Seconds that a call may take, for scripts that do not say; 600 unless said.",
         ),
     ],
 );
@@ -298,7 +321,11 @@ pub(crate) static IMPORT_TOOL: Shape = strict(
     "import_tool",
     "One tool from elsewhere.",
     &[
-        required("import_tool", ShapeKind::Text, "A built-in's name, `mcp:server/tool`, or `toolkit/tool`."),
+        required(
+            "import_tool",
+            ShapeKind::Text,
+            "A built-in's name, `mcp:server/tool`, `python:FILE.py/function`, `script:FILE`, or `toolkit/tool`.",
+        ),
         optional("name", ShapeKind::Text, "Another name for it."),
         optional("description", ShapeKind::Text, "Another description for models."),
         optional("parameters", ShapeKind::TextMap, "Other descriptions of its parameters, by name."),
@@ -336,7 +363,11 @@ pub(crate) static IMPORT_TOOLS: Shape = strict(
     "import_tools",
     "Many tools from elsewhere.",
     &[
-        required("import_tools", ShapeKind::Text, "A toolkit's name, `mcp:SERVER` or `python:FILE.py`."),
+        required(
+            "import_tools",
+            ShapeKind::Text,
+            "A toolkit's name, `mcp:SERVER`, `python:FILE.py` or `script:FILES`.",
+        ),
         optional("prefix", ShapeKind::Text, "What each name gets in front; nothing unless said."),
         optional("filter", ShapeKind::Texts, "Patterns of the tools to take; `!` takes away."),
         optional("force_ui_hints_for", ShapeKind::Texts, "Patterns of tools that show a hint."),
@@ -529,6 +560,7 @@ pub(crate) static DEFINITIONS: &[(&str, &Shape)] =
 pub(crate) static ALL: &[&Shape] = &[
     &FILE,
     &PYTHON,
+    &SCRIPTS,
     &LIMITS,
     &ENV,
     &SERVER_STDIO,

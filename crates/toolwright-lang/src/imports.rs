@@ -183,7 +183,7 @@ impl FileBuilder<'_> {
     /// The halves of `mcp:server/tool` and `toolkit/tool`. Servers may have slashes in the names of their
     /// tools.
     fn halves<'r>(&self, reference: &'r str) -> Option<(&'r str, &'r str)> {
-        if python::is_python(reference) {
+        if python::is_local(reference) {
             return python::halves(reference);
         }
         let Some(rest) = reference.strip_prefix("mcp:") else { return reference.rsplit_once('/') };
@@ -230,7 +230,7 @@ impl FileBuilder<'_> {
 
     /// All tools of a toolkit or an MCP server.
     fn source(&mut self, reference: &str, place: FileSpan) -> Option<Toolset> {
-        if python::is_python(reference) {
+        if python::is_local(reference) {
             return self.server_tools(reference, place);
         }
         if let Some((scheme, server)) = reference.split_once(':') {
@@ -239,7 +239,7 @@ impl FileBuilder<'_> {
                 self.problems.error_hint(
                     place,
                     message,
-                    "use `mcp:SERVER`, `python:FILE.py` or the name of a toolkit",
+                    "use `mcp:SERVER`, `python:FILE.py`, `script:FILES` or the name of a toolkit",
                 );
                 return None;
             }
@@ -313,7 +313,8 @@ impl FileBuilder<'_> {
 
     /// Why one tool of a server cannot be used.
     fn why_left_out(&mut self, server: &str, tool: &str) -> Option<String> {
-        let told = self.take_left_out(server, |name| name == tool).pop();
+        // A script is a source of its own, with one tool.
+        let told = self.take_left_out(server, |name| name == tool || tool == "*").pop();
         let known = self.asked.get(server.strip_prefix("mcp:").unwrap_or(server)).and_then(Option::as_ref);
         let suspended = || known?.suspended.iter().find(|(name, _)| name == tool).cloned();
         Some(told.or_else(suspended)?.1)
@@ -514,10 +515,10 @@ fn unusable(name: &str) -> Option<String> {
     Some(format!("{problem}; import it by itself, with a `name`"))
 }
 
-/// Whether a reference means something whose tools are unknown until it is started: an MCP server, or a file
-/// of Python functions.
+/// Whether a reference means something whose tools are unknown until it is started or read: an MCP server, a
+/// file of Python functions, or scripts.
 fn is_server(reference: &str) -> bool {
-    reference.starts_with("mcp:") || python::is_python(reference)
+    reference.starts_with("mcp:") || python::is_local(reference)
 }
 
 /// Whether a reference is written as the path of a class or function in Python.

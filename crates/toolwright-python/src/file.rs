@@ -21,6 +21,9 @@ pub struct PythonOptions {
     /// Whether the sandbox lets the worker neither write nor reach anything outside of itself. Calls then
     /// need no approval of their own.
     pub confined: bool,
+    /// Whether each call of a plain function runs in a child of the worker, so that no state or memory of it
+    /// is left; a function's own mark counts more.
+    pub isolate: bool,
 }
 
 impl Default for PythonOptions {
@@ -29,6 +32,7 @@ impl Default for PythonOptions {
             timeout: Some(Duration::from_secs(60)),
             import_timeout: Duration::from_secs(60),
             confined: false,
+            isolate: false,
         }
     }
 }
@@ -123,8 +127,7 @@ impl OpenedFile {
         let mut request = self.interpreter.clone();
         // Isolated from the variables and packages of the user, unbuffered, and without writing byte code.
         request.command.extend(["-I", "-u", "-B", "-c", BOOTSTRAP].map(str::to_owned));
-        let patience = self.options.import_timeout;
-        Worker::start(&*self.sandbox, SpawnRequest::piped(request), &self.path, patience).await
+        Worker::start(&*self.sandbox, SpawnRequest::piped(request), &self.path, &self.options).await
     }
 
     /// The worker, and whether it was started for this call in the place of one that ended.

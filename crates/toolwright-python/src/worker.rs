@@ -14,6 +14,7 @@ use toolwright_core::{
 };
 
 use crate::definition::Description;
+use crate::file::PythonOptions;
 use crate::frame::{self, WorkerFrame};
 
 /// How long a cancelled call may take to end before the worker is killed.
@@ -26,7 +27,7 @@ const MAX_EVENTS: usize = 10_000;
 const MAX_STDERR: u64 = 16 << 10;
 
 /// The program of the worker, in the order in which its modules need one another.
-const MODULES: [(&str, &str); 8] = [
+const MODULES: [(&str, &str); 9] = [
     ("_toolwright_wire", include_str!("worker/wire.py")),
     ("_toolwright_docstring", include_str!("worker/docstring.py")),
     ("_toolwright_schema", include_str!("worker/schema.py")),
@@ -34,6 +35,7 @@ const MODULES: [(&str, &str); 8] = [
     ("_toolwright_results", include_str!("worker/results.py")),
     ("_toolwright_api", include_str!("worker/api.py")),
     ("_toolwright_discover", include_str!("worker/discover.py")),
+    ("_toolwright_isolate", include_str!("worker/isolate.py")),
     ("_toolwright_main", include_str!("worker/main.py")),
 ];
 
@@ -124,7 +126,7 @@ impl Worker {
         sandbox: &DynSandbox,
         request: SpawnRequest,
         file: &str,
-        patience: Duration,
+        options: &PythonOptions,
     ) -> Result<Self, ToolError> {
         let mut process = sandbox.spawn(request).await?;
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
@@ -149,7 +151,9 @@ impl Worker {
         };
         let modules: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
         let sources: Vec<&[u8]> = MODULES.iter().map(|(_, source)| source.as_bytes()).collect();
-        worker.send(json!({"type": "start", "file": file, "modules": modules}), &sources).await?;
+        let start = json!({"type": "start", "file": file, "modules": modules, "isolate": options.isolate});
+        worker.send(start, &sources).await?;
+        let patience = options.import_timeout;
         match tokio::time::timeout(patience, described).await {
             Ok(Ok(description)) => worker.description = description?,
             Ok(Err(_)) => {

@@ -9,6 +9,7 @@ mod flood;
 mod flow;
 mod mcp;
 pub mod peer;
+mod python;
 mod schema;
 mod spawn;
 mod start;
@@ -35,6 +36,7 @@ const BENCHES: &[Bench] = &[
     ("mcp", mcp::run),
     ("loop", turns::run),
     ("documents", documents::run),
+    ("python", python::run),
 ];
 
 /// What a benchmark found.

@@ -35,6 +35,7 @@ mod records;
 mod replay;
 mod run_settings;
 mod sandbox;
+mod scripts;
 mod secrets_in_files;
 mod serve;
 mod servers;

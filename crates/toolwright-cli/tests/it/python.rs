@@ -107,6 +107,42 @@ fn an_environment_beside_the_file_is_taken() {
 }
 
 #[test]
+fn a_script_block_names_the_environment_of_uv() {
+    let Some(folder) = folder("tools: [{import_tools: 'python:tools.py'}]") else { return };
+    if Command::new("uv").arg("--version").output().is_err() {
+        eprintln!("skipped: a_script_block_names_the_environment_of_uv (no uv)");
+        return;
+    }
+    let sync = |folder: &Path| {
+        let cache = folder.join("cache");
+        let mut command = Command::new("uv");
+        command.args(["sync", "--offline", "--script", "tools.py"]).current_dir(folder);
+        command.env("UV_CACHE_DIR", cache).output().unwrap()
+    };
+    let call = |folder: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolwright"));
+        command.args(["call", "where", "-f", "t.yaml"]).current_dir(folder).stdin(Stdio::null());
+        command.envs(crate::NO_SERVERS).env("UV_CACHE_DIR", folder.join("cache")).output().unwrap()
+    };
+    let write = |packages: &str| {
+        let block =
+            format!("# /// script\n# requires-python = \">=3.9\"\n# dependencies = [{packages}]\n# ///\n");
+        std::fs::write(folder.path().join("tools.py"), format!("{block}{TOOLS}")).unwrap();
+    };
+    // Nothing is installed by a call.
+    write("\"no-package-has-this-name\"");
+    let before = call(folder.path());
+    let text = String::from_utf8_lossy(&before.stderr).into_owned();
+    assert!(before.status.code() == Some(2) && text.contains("uv sync --script"), "{text}");
+    write("");
+    let synced = sync(folder.path());
+    assert!(synced.status.success(), "{}", String::from_utf8_lossy(&synced.stderr));
+    let after = call(folder.path());
+    let prefix = String::from_utf8_lossy(&after.stdout).trim().to_owned();
+    assert!(prefix.contains("/environments-"), "{prefix} {}", String::from_utf8_lossy(&after.stderr));
+}
+
+#[test]
 fn a_worker_starts_only_when_one_of_its_tools_is_used() {
     let file = "
 tools:

@@ -16,13 +16,14 @@ class ToolError(Exception):
         self.hint = hint
 
 
-def tool(function=None, *, name=None, description=None, read_only=None, parallel=None, timeout=None):
+def tool(function=None, *, name=None, description=None, read_only=None, parallel=None, timeout=None,
+         isolate=None):
     """Marks a function as a tool. Where one is marked, the others of the file are not offered."""
 
     def mark(one):
         one.__toolwright_tool__ = {
             "name": name, "description": description, "read_only": read_only, "parallel": parallel,
-            "timeout": timeout,
+            "timeout": timeout, "isolate": isolate,
         }
         return one
 

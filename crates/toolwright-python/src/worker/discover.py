@@ -6,12 +6,15 @@ import inspect
 import os
 import sys
 import types
+import typing
 
 import _toolwright_docstring as docstring
 import _toolwright_schema as schema
 
 # Parameters of these classes are given by us, by the name of the class, so that libraries need not be there.
-CONTEXTS = {"Context", "ToolContext", "ToolRuntime", "RunContext"}
+CONTEXTS = {"Context", "ToolContext", "ToolRuntime", "RunContext", "RunContextWrapper"}
+# What marks a parameter that another library gives.
+INJECTED = {"InjectedToolArg", "_DirectlyInjectedToolArg", "Resolve"}
 LISTS = ("AVAILABLE_TOOLS", "TOOLS", "tools")
 
 
@@ -24,7 +27,9 @@ class Found:
         self.target = target
         self.hints = {}
         self.passing = {}
+        self.defaults = {}
         self.contexts = []
+        self.isolate = None
         self.notes = []
         self.definition = {}
 
@@ -71,7 +76,10 @@ def candidates(module):
 
 
 def _marked(one):
-    return not isinstance(one, type) and isinstance(getattr(one, "__toolwright_tool__", None), dict)
+    try:
+        return not isinstance(one, type) and isinstance(getattr(one, "__toolwright_tool__", None), dict)
+    except BaseException:
+        return False
 
 
 def _is_tool_object(one):
@@ -81,7 +89,8 @@ def _is_tool_object(one):
     try:
         named = isinstance(getattr(one, "name", None), str) and isinstance(getattr(one, "description", None), str)
         return named and _target(one) is not one
-    except Exception:
+    except BaseException:
+        # Of an object that only refuses to be looked at.
         return False
 
 
@@ -114,7 +123,7 @@ def tools(module):
                 raise schema.Unsupported("there are two tools of this name")
             names.add(tool.name)
             found.append(tool)
-        except Exception as error:
+        except BaseException as error:
             reason = str(error) if isinstance(error, schema.Unsupported) else "%s: %s" % (type(error).__name__, error)
             left_out.append({"name": str(name), "line": _line(one), "reason": reason})
     return found, left_out
@@ -125,6 +134,24 @@ def _line(one):
         return schema.innermost(_target(one) if _is_tool_object(one) else one).__code__.co_firstlineno
     except AttributeError:
         return None
+
+
+def _is_context(hint):
+    """Whether a hint means what we give: by the name of its class, alone, optional or annotated."""
+    if hint is None:
+        return False
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated or origin is not None and schema.is_union(origin):
+        parts = [one for one in typing.get_args(hint)[:None if origin is not typing.Annotated else 1]
+                 if one is not type(None)]
+        return len(parts) == 1 and _is_context(parts[0])
+    return getattr(origin or hint, "__name__", "") in CONTEXTS
+
+
+def _is_injected(hint):
+    marks = [*getattr(hint, "__metadata__", ()), hint]
+    kinds = [one if isinstance(one, type) else type(one) for one in marks]
+    return any(base.__name__ in INJECTED for kind in kinds for base in getattr(kind, "__mro__", ()))
 
 
 def _tool(name, one):
@@ -142,15 +169,20 @@ def _tool(name, one):
     text = marks.get("description") or (one.description if is_object else None) or doc.description
     signature = inspect.signature(target)
     raw = schema.hints_of(inner, [])
-    tool.contexts = [
-        parameter for parameter in signature.parameters
-        if getattr(raw.get(parameter), "__name__", "") in CONTEXTS
-        or getattr(getattr(raw.get(parameter), "__origin__", None), "__name__", "") in CONTEXTS
-    ]
-    parameters, tool.hints, tool.passing = schema.of_function(target, doc, tool.contexts, tool.notes)
+    tool.contexts = [name for name in signature.parameters if _is_context(raw.get(name))]
+    injected = [name for name in signature.parameters if name not in tool.contexts and _is_injected(raw.get(name))]
+    for parameter in map(signature.parameters.get, injected):
+        if parameter.default is inspect.Parameter.empty:
+            raise schema.Unsupported("another library gives the parameter `%s`, and it is not here" % parameter.name)
+        tool.notes.append("`%s` is not offered: another library gives it" % parameter.name)
+    tool_schema = schema.of_function(target, doc, tool.contexts + injected, tool.notes)
+    parameters, tool.hints, tool.passing, tool.defaults = tool_schema
     if not text:
         tool.notes.append("there is no description; a docstring would be one")
+    tool.isolate = marks.get("isolate")
     is_async = inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
+    # A child has a loop of its own for each call.
+    is_async = is_async and not tool.isolate
     tool.definition = {
         "name": tool.name, "description": text or "", "parameters": parameters, "async": is_async,
         "line": _line(one), "notes": tool.notes, "read_only": marks.get("read_only"),

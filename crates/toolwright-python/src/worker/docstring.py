@@ -11,7 +11,7 @@ RETURNS = {"returns", "return", "yields", "yield"}
 ERRORS = {"raises", "raise", "except", "exceptions", "warns"}
 
 FIELD = re.compile(r"^[:@](\w+)(?:[ \t]+([^:]*?))?[ \t]*:(?:[ \t]+|$)(.*)$")
-PARAMETER_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword", "kwarg"}
+PARAMETER_FIELDS = {"param", "parameter", "arg", "argument", "arguments", "key", "keyword", "kwarg"}
 GOOGLE_ITEM = re.compile(r"^(\*{0,2}[\w.]+)\s*(?:\((.*?)\))?\s*(?::|\s-\s|\s–\s)\s*(.*)$")
 NUMPY_ITEM = re.compile(r"^(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::\s*(.*))?$")
 
@@ -36,12 +36,23 @@ def read(text):
     found = Docstring()
     if not text:
         return found
-    lines = inspect.cleandoc(text).splitlines()
+    lines = _indented(inspect.cleandoc(text).splitlines())
     if any(_is_field(line) for line in lines):
         _fields(found, lines)
     else:
         _sections(found, lines)
     return found
+
+
+def _indented(lines):
+    """The lines of a docstring whose first line is a heading. Cleaning takes the indentation of all others as
+    that of the docstring, so the items of that section have lost theirs."""
+    following = next((line for line in lines[1:] if line.strip()), "")
+    word = lines[0].strip().rstrip(":").lower() if lines else ""
+    if word not in ARGUMENTS or following[:1].isspace() or not re.match(r"\*{0,2}\w[^:]*:", following):
+        return lines
+    end = next((at for at in range(1, len(lines)) if _heading(lines, at)[0] is not None), len(lines))
+    return [lines[0], *("    " + line for line in lines[1:end]), *lines[end:]]
 
 
 def _is_field(line):

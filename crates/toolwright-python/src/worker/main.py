@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import fcntl
 import inspect
 import io
 import os
@@ -13,11 +14,14 @@ import traceback
 
 import _toolwright_api as api
 import _toolwright_discover as discover
+import _toolwright_isolate as isolate
 import _toolwright_results as results
 import _toolwright_values as values
 import _toolwright_wire as wire
 
 CURRENT = contextvars.ContextVar("toolwright_call", default=None)
+# Wakes the main thread, which may wait for an answer.
+WAKE = object()
 # Classes whose messages are meant for the model, by name, so that their libraries need not be there.
 FOR_MODEL = {"ToolError", "ModelRetry", "ToolException", "ToolRetryError", "Misfit"}
 KINDS = (
@@ -89,21 +93,50 @@ class Worker:
         self.cancelled = set()
         self.loop = None
         self.tasks = {}
+        self.isolate = False
 
     def output(self, call, stream, text):
+        if self.wire.forked or isinstance(self.wire, isolate.Isolated) and stream != "result":
+            # A child has the pipe alone.
+            os.write(2 if stream == "stderr" else 1, text.encode("utf-8", "replace"))
+            return
         for at in range(0, len(text), 1 << 16):
             self.wire.send({"type": "output", "id": call, "stream": stream, "text": text[at:at + (1 << 16)]})
 
     def ask(self, call, question):
-        number, entry = self.answers.open()
-        self.wire.send(dict(question, type="ask", id=call, number=number))
-        entry[0].wait()
-        answer = entry[1]
+        answer = self.answer_to(call, question)
         if "error" in answer:
             raise api.ToolError(answer["error"], answer.get("kind", "unknown"), answer.get("hint"))
         return answer.get("value")
 
+    def answer_to(self, call, question):
+        if isinstance(self.wire, isolate.Isolated):
+            self.wire.send(dict(question, type="ask"))
+            return self.wire.receive()
+        number, entry = self.answers.open()
+        self.wire.send(dict(question, type="ask", id=call, number=number))
+        if threading.current_thread() is threading.main_thread():
+            # What is asked for may be a call of this file, which needs this thread.
+            while not entry[0].is_set():
+                frame = self.queue.get()
+                if frame is not WAKE:
+                    self._serve_one(frame)
+        entry[0].wait()
+        return entry[1]
+
+    def relayed(self, call, question):
+        """The answer to a question of a child."""
+        answer = self.answer_to(call, question)
+        return {name: answer[name] for name in ("value", "error", "kind", "hint") if name in answer}
+
+    def become_child(self, connection):
+        """In a child: frames go to the worker, and interrupts end it."""
+        self.wire.close()
+        self.wire = connection
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     def start(self, header):
+        self.isolate = bool(header.get("isolate"))
         self._redirect()
         threading.Thread(target=self._read, daemon=True).start()
         signal.signal(signal.SIGINT, self._interrupted)
@@ -127,23 +160,29 @@ class Worker:
     def serve(self):
         while True:
             frame = self.queue.get()
-            if frame is None:
-                os._exit(0)
-            number = frame["id"]
-            if number in self.cancelled:
-                self.cancelled.discard(number)
-                self.end(number, {"kind": "cancelled", "message": "the call was cancelled before it began"})
-                continue
-            self.current = number
-            token = CURRENT.set(number)
-            try:
+            if frame is not WAKE:
+                self._serve_one(frame)
+
+    def _serve_one(self, frame):
+        number, before = frame["id"], self.current
+        if number in self.cancelled:
+            self.cancelled.discard(number)
+            self.end(number, {"kind": "cancelled", "message": "the call was cancelled before it began"})
+            return
+        self.current = number
+        token = CURRENT.set(number)
+        try:
+            own = self.tools[frame["tool"]].isolate
+            if self.isolate if own is None else own:
+                isolate.call(self, number, lambda: self._sync(frame))
+            else:
                 self._sync(frame)
-            except KeyboardInterrupt:
-                self.end(number, {"kind": "cancelled", "message": "the call was cancelled"})
-            finally:
-                self.current = None
-                self.cancelled.discard(number)
-                CURRENT.reset(token)
+        except KeyboardInterrupt:
+            self.end(number, {"kind": "cancelled", "message": "the call was cancelled"})
+        finally:
+            self.current = before
+            self.cancelled.discard(number)
+            CURRENT.reset(token)
 
     def _sync(self, frame):
         tool = self.tools[frame["tool"]]
@@ -155,12 +194,11 @@ class Worker:
             elif inspect.isgenerator(value):
                 value = self.collect(frame["id"], value)
             header, attachments = results.write(value)
-        except KeyboardInterrupt:
+            self.wire.send(dict(header, type="result", id=frame["id"]), attachments)
+        except (KeyboardInterrupt, wire.Closed):
             raise
         except BaseException as error:
             self.end(frame["id"], failure(error))
-            return
-        self.wire.send(dict(header, type="result", id=frame["id"]), attachments)
 
     async def _async(self, frame):
         number, tool = frame["id"], self.tools[frame["tool"]]
@@ -169,22 +207,29 @@ class Worker:
             positional, named = self.arguments(tool, frame)
             value = tool.function(*positional, **named)
             if inspect.isasyncgen(value):
-                value = joined([self.streamed(number, one) async for one in value])
+                items = []
+                async for one in value:
+                    self.streamed(number, items, one)
+                value = joined(items)
             elif inspect.isawaitable(value):
                 value = await value
             header, attachments = results.write(value)
-        except asyncio.CancelledError:
+            self.wire.send(dict(header, type="result", id=number), attachments)
+        except (asyncio.CancelledError, wire.Closed):
             raise
         except BaseException as error:
             self.end(number, failure(error))
-        else:
-            self.wire.send(dict(header, type="result", id=number), attachments)
 
     def arguments(self, tool, frame):
         """Positional and named arguments, as the hints of the function name them."""
         positional, named, star = [], {}, []
         given = dict(frame["arguments"])
+        # Defaults that only pydantic knows; Python would pass the `Field` itself.
+        ours = {name: make() for name, make in tool.defaults.items() if name not in given}
         for name, how in tool.passing.items():
+            if name in ours:
+                positional.append(ours.pop(name))
+                continue
             if name not in given:
                 continue
             value = values.fit_argument(tool, name, given.pop(name), how)
@@ -202,6 +247,8 @@ class Worker:
                         positional.append(api.Context(self, frame["id"]))
                     elif name in given:
                         positional.append(values.fit_argument(tool, name, given.pop(name), None))
+                    elif name in ours:
+                        positional.append(ours.pop(name))
                     else:
                         positional.append(parameter.default)
         for name in tool.contexts:
@@ -209,15 +256,21 @@ class Worker:
                 named[name] = api.Context(self, frame["id"])
         for name, value in given.items():
             named[name] = values.fit_argument(tool, name, value, None)
-        return [*positional, *star], named
+        return [*positional, *star], dict(named, **ours)
 
     def collect(self, number, generator):
-        return joined([self.streamed(number, one) for one in generator])
+        items = []
+        for one in generator:
+            self.streamed(number, items, one)
+        return joined(items)
 
-    def streamed(self, number, one):
+    def streamed(self, number, items, one):
+        """Takes one value of a generator; text is reported at once."""
+        if len(items) >= results.MAX_VALUES:
+            raise results.Unwritable("the function yields more than %d values" % results.MAX_VALUES)
         if isinstance(one, str):
             self.output(number, "result", one)
-        return one
+        items.append(one)
 
     def end(self, number, problem):
         self.wire.send(dict(problem, type="error", id=number))
@@ -225,7 +278,10 @@ class Worker:
     def _redirect(self):
         """Output of Python goes to the call that writes it; that of descriptors to the call that runs."""
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
-            out, into = os.pipe()
+            low, into = os.pipe()
+            # High, where a function that closes or opens descriptors does not meet it.
+            out = high(low)
+            os.close(low)
             os.dup2(into, descriptor)
             os.close(into)
             stream = Stream(self, name, descriptor)
@@ -235,7 +291,10 @@ class Worker:
 
     def _pump(self, out, name):
         while True:
-            data = os.read(out, 1 << 16)
+            try:
+                data = os.read(out, 1 << 16)
+            except OSError:
+                return
             if not data:
                 return
             self.output(self.current, name, data.decode("utf-8", "replace"))
@@ -255,6 +314,7 @@ class Worker:
                     self._cancel(frame["id"])
                 elif frame["type"] == "answer":
                     self.answers.give(frame["number"], frame)
+                    self.queue.put(WAKE)
         except BaseException:
             # The parent is gone, or the connection is broken: nobody waits for results.
             os._exit(0)
@@ -297,6 +357,13 @@ class Worker:
             raise KeyboardInterrupt
 
 
+def high(descriptor):
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 500)
+    except OSError:
+        return os.dup(descriptor)
+
+
 async def awaited(value):
     return await value
 
@@ -309,7 +376,11 @@ def joined(items):
 def failure(error):
     """The kind, the text for the model, and the trace for the operator."""
     name = type(error).__name__
-    kind, hint, message = "unknown", None, str(error)
+    kind, hint = "unknown", None
+    try:
+        message = str(error)
+    except BaseException as problem:
+        message = "its text cannot be made (%s)" % type(problem).__name__
     names = {base.__name__ for base in type(error).__mro__}
     if names & FOR_MODEL:
         own = getattr(error, "kind", None)

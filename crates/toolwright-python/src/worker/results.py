@@ -12,6 +12,8 @@ import uuid
 
 MAX_DEPTH = 64
 MAX_VALUES = 2_000_000
+# The most characters of text and bytes of pictures; more does not fit into a frame.
+MAX_SIZE = 64 << 20
 MAX_ROWS = 50
 MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
@@ -35,11 +37,22 @@ class Result:
         self.blocks = []
         self.attachments = []
         self._values = 0
+        self._size = 0
+
+    def sized(self, value):
+        """A text or the bytes of a picture, while all together are not too large. Copies are made of them, so
+        a large one is refused before memory is."""
+        self._size += len(value)
+        if self._size > MAX_SIZE:
+            raise Unwritable("the result is too large: more than %d characters or bytes" % MAX_SIZE)
+        return value
 
     def add_text(self, text):
+        self.sized(text)
         self.blocks.append({"type": "text", "text": text})
 
     def add_picture(self, picture):
+        self.sized(picture.data)
         self.blocks.append({"type": "image", "mime": picture.mime, "at": len(self.attachments)})
         self.attachments.append(picture.data)
 
@@ -50,8 +63,10 @@ class Result:
             raise Unwritable("the result has more than %d values" % MAX_VALUES)
         if depth > MAX_DEPTH:
             raise Unwritable("the result is nested more than %d levels deep, at %s" % (MAX_DEPTH, where))
-        if value is None or isinstance(value, (bool, str)) and type(value) in (bool, str):
+        if value is None or type(value) is bool:
             return value
+        if type(value) is str:
+            return self.sized(value)
         if isinstance(value, enum.Enum):
             return self.plain(value.value, where, depth + 1, pictures)
         if isinstance(value, bool):
@@ -61,14 +76,14 @@ class Result:
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else str(value)
         if isinstance(value, str):
-            return str(value)
+            return self.sized(str(value))
         picture = picture_of(value)
         if picture is not None:
             pictures.append(picture)
             return "[image %d]" % len(pictures)
         if isinstance(value, (bytes, bytearray, memoryview)):
             try:
-                return bytes(value).decode("utf-8")
+                return bytes(self.sized(value)).decode("utf-8")
             except UnicodeDecodeError:
                 raise Unwritable("the bytes at %s are neither UTF-8 text nor a picture" % where) from None
         simple = plain_of(value)

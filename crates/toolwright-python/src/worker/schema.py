@@ -6,8 +6,10 @@ import datetime
 import decimal
 import enum
 import inspect
+import ipaddress
 import json
 import pathlib
+import re
 import sys
 import types
 import typing
@@ -29,6 +31,9 @@ SIMPLE = {
     uuid.UUID: {"type": "string", "format": "uuid"},
     pathlib.Path: {"type": "string", "format": "path"},
     pathlib.PurePath: {"type": "string", "format": "path"},
+    ipaddress.IPv4Address: {"type": "string", "format": "ipv4"},
+    ipaddress.IPv6Address: {"type": "string", "format": "ipv6"},
+    re.Pattern: {"type": "string", "format": "regex"},
     object: {},
 }
 SEQUENCES = (
@@ -42,6 +47,8 @@ MAPPINGS = (
 )
 UNION = getattr(types, "UnionType", None)
 ALIAS = getattr(typing, "TypeAliasType", None)
+# What pydantic reads, by hint.
+ADAPTERS = {}
 BOUNDS = {
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf",
@@ -76,6 +83,38 @@ def is_named_tuple(hint):
 
 def is_pydantic(hint):
     return isinstance(hint, type) and hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate")
+
+
+def is_old_pydantic(hint):
+    """A model in the way of pydantic 1."""
+    return isinstance(hint, type) and hasattr(hint, "__fields__") and hasattr(hint, "parse_obj") and not is_pydantic(hint)
+
+
+def adapter(hint):
+    """pydantic's own reader of a hint that only pydantic can read; `None` where it is not in use."""
+    make = getattr(sys.modules.get("pydantic"), "TypeAdapter", None)
+    if make is None:
+        return None
+    origin, metadata = typing.get_origin(hint), getattr(hint, "__metadata__", ())
+    if origin is typing.Annotated:
+        known = any((type(one).__module__ or "").split(".")[0] == "pydantic" for one in metadata)
+        if not known and adapter(typing.get_args(hint)[0]) is None:
+            return None
+    elif not (isinstance(hint, type) and hasattr(hint, "__get_pydantic_core_schema__")):
+        return None
+    if not hashable(hint):
+        return make(hint)
+    if hint not in ADAPTERS:
+        ADAPTERS[hint] = make(hint)
+    return ADAPTERS[hint]
+
+
+def field_default(one):
+    """What makes the default that a `Field` names; `None` when it names none."""
+    required, default = getattr(one, "is_required", None), getattr(one, "get_default", None)
+    if not callable(required) or not callable(default) or required():
+        return None
+    return lambda: default(call_default_factory=True)
 
 
 def hints_of(owner, notes, where=""):
@@ -191,7 +230,9 @@ class Schemas:
         if issubclass(hint, enum.Enum):
             return _enumeration([member.value for member in hint])
         if is_pydantic(hint):
-            return self._pydantic(hint)
+            return self._pydantic(hint, hint.model_json_schema)
+        if is_old_pydantic(hint):
+            return self._pydantic(hint, hint.schema)
         if is_typed_dict(hint):
             return self._shared(hint, hint.__name__, lambda: self._typed_dict(hint))
         if dataclasses.is_dataclass(hint):
@@ -209,6 +250,9 @@ class Schemas:
             return {"type": "object"}
         if issubclass(hint, pathlib.PurePath):
             return dict(SIMPLE[pathlib.Path])
+        read = adapter(hint)
+        if read is not None:
+            return self._pydantic(hint, read.json_schema)
         raise Unsupported("the class `%s` has no form in JSON; a dataclass or TypedDict has" % _name(hint))
 
     def _typed_dict(self, hint):
@@ -243,10 +287,15 @@ class Schemas:
             schema["required"] = required
         return schema
 
-    def _pydantic(self, hint):
+    def _pydantic(self, hint, write):
         def make():
-            schema = hint.model_json_schema(ref_template="#/$defs/{model}")
-            for name, definition in schema.pop("$defs", {}).items():
+            schema = dict(write(ref_template="#/$defs/{model}"))
+            definitions = schema.pop("$defs", None) or schema.pop("definitions", {})
+            # A model that contains itself is only a reference to its own definition.
+            own = schema.get("$ref", "").rsplit("/", 1)[-1] if list(schema) == ["$ref"] else None
+            for name, definition in definitions.items():
+                if name == own:
+                    schema = definition
                 self.definitions.setdefault(name, definition)
             return schema
 
@@ -256,6 +305,8 @@ class Schemas:
         """A reference to a class, which is written once; classes may contain themselves."""
         key = id(hint)
         if key not in self._names:
+            # Generic models have brackets in their names, and no reference may.
+            name = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")
             taken, base, number = set(self._names.values()) | set(self.definitions), name, 2
             while name in taken:
                 name, number = "%s%d" % (base, number), number + 1
@@ -367,7 +418,7 @@ def of_function(function, doc, skip, notes):
     schemas = Schemas(notes)
     signature = inspect.signature(function)
     hints = hints_of(innermost(function), notes)
-    properties, required, passing, more = {}, [], {}, False
+    properties, required, passing, defaults, more = {}, [], {}, {}, False
     for name, parameter in signature.parameters.items():
         if name in skip:
             continue
@@ -398,12 +449,22 @@ def of_function(function, doc, skip, notes):
             passing[name] = "star"
         elif parameter.kind is parameter.POSITIONAL_ONLY:
             passing[name] = "positional"
-        default = parameter.default
-        if hasattr(default, "default") and hasattr(default, "description"):
+        default, fields = parameter.default, getattr(hint, "__metadata__", ())
+        if callable(getattr(default, "is_required", None)) and callable(getattr(default, "get_default", None)):
             # pydantic's `Field` in the place of the default.
+            if "$ref" in schema:
+                schema = {"allOf": [schema]}
             _constrain(schema, default)
-            undefined = getattr(default, "is_required", None)
-            default = inspect.Parameter.empty if callable(undefined) and undefined() else default.default
+            default, fields = inspect.Parameter.empty, (default,)
+        if default is inspect.Parameter.empty:
+            # A default of `Field` is nothing to Python, so the call has to give it.
+            make = next(filter(None, map(field_default, fields)), None)
+            if make is not None and parameter.kind is not parameter.VAR_POSITIONAL:
+                defaults[name] = make
+                try:
+                    default = make()
+                except Exception:
+                    default = None
         if text and "description" not in schema:
             if "$ref" in schema:
                 schema = {"allOf": [schema]}
@@ -418,7 +479,7 @@ def of_function(function, doc, skip, notes):
         result["required"] = required
     if schemas.definitions:
         result["$defs"] = schemas.definitions
-    return result, hints, passing
+    return result, hints, passing, defaults
 
 
 def _more(schemas, hint, properties, required):
@@ -426,6 +487,9 @@ def _more(schemas, hint, properties, required):
     if str(origin_of(hint)).endswith("Unpack"):
         hint = typing.get_args(hint)[0]
         hints = hints_of(hint, schemas.notes)
+        twice = next((name for name in hints if name in properties), None)
+        if twice is not None:
+            raise Unsupported("there are two parameters `%s`" % twice)
         properties.update((name, schemas.of(one)) for name, one in hints.items())
         required.extend(name for name in hints if name in getattr(hint, "__required_keys__", ()))
         return False

@@ -7,7 +7,9 @@ import datetime
 import decimal
 import enum
 import inspect
+import ipaddress
 import pathlib
+import re
 import typing
 import uuid
 
@@ -32,6 +34,9 @@ def _fit(hint, value, where):
     if hint is typing.Any or hint is inspect.Parameter.empty or isinstance(hint, str):
         return value
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    read = schema.adapter(hint)
+    if read is not None:
+        return read.validate_python(value)
     if origin is typing.Annotated:
         return fit(arguments[0], value, where)
     if origin is not None and schema.is_union(origin):
@@ -109,6 +114,8 @@ def _fit_class(kind, value, where):
         return kind(value)
     if schema.is_pydantic(kind):
         return kind.model_validate(value)
+    if schema.is_old_pydantic(kind):
+        return kind.parse_obj(value)
     if schema.is_typed_dict(kind) and isinstance(value, dict):
         hints = schema.hints_of(kind, [])
         return {name: _field(hints, name, one, where) for name, one in value.items()}
@@ -129,8 +136,10 @@ def _fit_class(kind, value, where):
         return datetime.timedelta(seconds=value)
     if kind is decimal.Decimal and isinstance(value, (int, float, str)):
         return decimal.Decimal(str(value))
-    if kind is uuid.UUID and isinstance(value, str):
-        return uuid.UUID(value)
+    if kind in (uuid.UUID, ipaddress.IPv4Address, ipaddress.IPv6Address) and isinstance(value, str):
+        return kind(value)
+    if kind is re.Pattern and isinstance(value, str):
+        return re.compile(value)
     if issubclass(kind, pathlib.PurePath) and isinstance(value, str):
         return kind(value)
     return value

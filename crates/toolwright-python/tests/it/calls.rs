@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<Test> {
         ("arguments_are_what_hints_name", || Box::pin(arguments())),
         ("exceptions_keep_their_kind", || Box::pin(errors())),
         ("state_lives_as_long_as_the_worker", || Box::pin(state())),
+        ("an_isolated_call_keeps_and_breaks_nothing", || Box::pin(isolated())),
         ("async_functions_run_together", || Box::pin(together())),
         ("a_function_can_call_tools_report_and_keep_values", || Box::pin(context())),
         ("what_is_printed_is_kept_with_an_error", || Box::pin(printed())),
@@ -151,6 +152,69 @@ def die():
     assert!(again.metadata.contains_key("note"), "{again:?}");
 }
 
+async fn isolated() {
+    let source = "
+import os, time
+from toolwright import tool, Context
+kept = []
+@tool(isolate=True)
+def add(n: int) -> list:
+    kept.append(n)
+    print('added')
+    return kept
+@tool
+def keep(n: int) -> list:
+    kept.append(n)
+    return kept
+@tool(isolate=True)
+def die():
+    os._exit(7)
+@tool(isolate=True)
+def large() -> int:
+    return len(bytearray(200 << 20))
+@tool(isolate=True)
+def junk() -> int:
+    for fd in range(3, 600):
+        try: os.write(fd, b'\\xff' * 64)
+        except OSError: pass
+    return 1
+@tool(isolate=True, timeout=0.7)
+def stick():
+    os.system('sleep 1000 &')
+    while True: pass
+@tool(isolate=True)
+def picture():
+    return {'a': b'\\x89PNG\\r\\n\\x1a\\n' + bytes(100_000)}
+@tool(isolate=True)
+def asks(ctx: Context) -> list:
+    ctx.progress(1, 2)
+    ctx.set('seen', 3)
+    return [ctx.get('seen'), ctx.call_tool('keep', n=9)]
+@tool(isolate=True)
+async def later() -> int:
+    return 5
+";
+    let opened = open(source).await;
+    assert_eq!(opened.call("keep", json!({"n": 1})).await.value(), json!([1]));
+    for _ in 0..2 {
+        let added = opened.call("add", json!({"n": 2})).await;
+        assert_eq!((&added.error, added.value()), (&None, json!([1, 2])));
+    }
+    let died = opened.call("die", json!({})).await.error.unwrap();
+    assert_eq!(died.message, "the function ended its process: exit code 7");
+    assert_eq!(opened.call("stick", json!({})).await.error.unwrap().kind, ErrorKind::Timeout);
+    assert!(opened.call("junk", json!({})).await.error.is_some());
+    assert_eq!(opened.call("large", json!({})).await.value(), json!(200 << 20));
+    assert_eq!(opened.call("picture", json!({})).await.content.len(), 2);
+    assert_eq!(opened.call("later", json!({})).await.value(), json!(5));
+    // `keep` is a function of the same worker, which waits for this one.
+    let asked = opened.call("asks", json!({})).await;
+    assert_eq!((&asked.error, asked.value()), (&None, json!([3, [1, 9]])));
+    // The state of the worker is what it was.
+    let kept = opened.call("keep", json!({"n": 3})).await;
+    assert_eq!((kept.value(), kept.metadata.contains_key("note")), (json!([1, 9, 3]), false));
+}
+
 async fn together() {
     // Each waits until all have begun, so that they end only if they run together.
     let source = "
@@ -187,6 +251,10 @@ async def later(n: int, ctx: Context) -> int:
     return await ctx.call_tool('double', n=n)
 def fails(ctx: Context):
     ctx.call_tool('nothing')
+def outer(ctx: Context) -> int:
+    return ctx.call_tool('inner', n=1) + ctx.call_tool('later', n=2)
+def inner(n: int, ctx: Context) -> int:
+    return ctx.call_tool('double', n=n)
 ";
     let opened = open(source).await;
     let mut spec = ToolSpec::new("double", "Doubles.");
@@ -203,6 +271,8 @@ def fails(ctx: Context):
     assert_eq!(call("work", json!({"n": 4})).await.value(), json!([8, 1]));
     assert_eq!(call("work", json!({"n": 5})).await.value(), json!([10, 2]));
     assert_eq!(call("later", json!({"n": 6})).await.value(), json!(12));
+    // A function can call others of its file, which run while it waits.
+    assert_eq!(call("outer", json!({})).await.value(), json!(6));
     assert_eq!(call("fails", json!({})).await.error.unwrap().kind, ErrorKind::Parsing);
 }
 

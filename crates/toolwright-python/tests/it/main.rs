@@ -11,6 +11,7 @@
 
 mod calls;
 mod hostile;
+mod peers;
 mod schemas;
 mod support;
 
@@ -20,13 +21,16 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
-    let trials = [schemas::tests(), calls::tests(), hostile::tests()].into_iter().flatten();
-    let trials = trials.map(|(name, run)| {
+    let (no_python, no_peers) = (support::python().is_none(), peers::environment().is_none());
+    let own = [schemas::tests(), calls::tests(), hostile::tests()].into_iter().flatten();
+    let own = own.map(|test| (test, no_python));
+    let with_peers = peers::tests().into_iter().map(|test| (test, no_python || no_peers));
+    let trials = own.chain(with_peers).map(|((name, run), ignored)| {
         Trial::test(name, move || {
             support::block_on(run());
             Ok(())
         })
-        .with_ignored_flag(support::python().is_none())
+        .with_ignored_flag(ignored)
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

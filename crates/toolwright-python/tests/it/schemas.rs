@@ -10,6 +10,7 @@ pub(crate) fn tests() -> Vec<Test> {
         ("four_styles_of_docstrings_mean_the_same", || Box::pin(docstrings())),
         ("classes_are_written_once_and_may_contain_themselves", || Box::pin(classes())),
         ("a_bad_function_does_not_take_the_others_away", || Box::pin(left_out())),
+        ("parameters_that_are_given_are_not_offered", || Box::pin(given())),
         ("what_is_a_tool_is_said_by_marks_lists_or_names", || Box::pin(selection())),
     ]
 }
@@ -141,6 +142,41 @@ def guessed(count, name='x', unknown: 'Missing' = None):
     assert_eq!(guessed["count"], json!({"type": "integer", "description": "How many."}));
     assert_eq!(guessed["name"], json!({"type": "string", "default": "x"}));
     assert_eq!(guessed["unknown"], json!({"default": null}));
+}
+
+async fn given() {
+    let source = "
+from typing import Annotated, Optional
+class Context: pass
+class InjectedToolArg: pass
+class Marker(InjectedToolArg): pass
+def one(x: int, ctx: Optional[Context] = None) -> bool:
+    return ctx is not None
+def two(x: int, state: Annotated[dict, Marker()] = None) -> bool:
+    return not state
+def three(x: int, state: Annotated[dict, InjectedToolArg]):
+    pass
+def four(x, y):
+    '''Args:
+        x (int): The x,
+            and more.
+        y: The y.
+    '''
+";
+    let opened = open(source).await;
+    let [three] = opened.file.left_out() else { panic!("{:?}", opened.file.left_out()) };
+    assert!(three.reason.contains("another library gives the parameter `state`"), "{three:?}");
+    for name in ["one", "two"] {
+        let spec = opened.specs().await.into_iter().find(|spec| &*spec.name == name).unwrap();
+        assert_eq!(spec.parameters["properties"], json!({"x": {"type": "integer"}}), "{name}");
+        assert_eq!(opened.call(name, json!({"x": 1})).await.value(), json!(true), "{name}");
+    }
+    let four = opened.specs().await.into_iter().find(|spec| &*spec.name == "four").unwrap();
+    let expected = json!({
+        "x": {"type": "integer", "description": "The x, and more."},
+        "y": {"description": "The y."},
+    });
+    assert_eq!((four.description.as_str(), &four.parameters["properties"]), ("", &expected));
 }
 
 async fn selection() {

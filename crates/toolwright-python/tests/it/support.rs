@@ -1,6 +1,6 @@
 //! A file of functions in a sandbox, for one test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
@@ -56,12 +56,23 @@ impl Opened {
 }
 
 pub(crate) async fn try_open(source: &str, options: PythonOptions) -> Result<Opened, ToolError> {
+    let (program, prefix) = python().unwrap();
+    open_with(source, options, program, vec![prefix.clone()]).await
+}
+
+/// Opens a file with an interpreter, which needs these folders.
+pub(crate) async fn open_with(
+    source: &str,
+    options: PythonOptions,
+    program: &Path,
+    read: Vec<PathBuf>,
+) -> Result<Opened, ToolError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tools.py");
     std::fs::write(&path, source).unwrap();
-    let (program, prefix) = python().unwrap();
     let mut policy = SandboxPolicy::default();
-    policy.read.extend([folder.path().to_owned(), prefix.clone()]);
+    policy.read.push(folder.path().to_owned());
+    policy.read.extend(read);
     let sandbox = Arc::new(ProcessSandbox::open(policy).await.unwrap());
     let command = ExecRequest::new([program.to_str().unwrap()]);
     let file = PythonFile::open(sandbox, command, path.to_str().unwrap(), options).await?;

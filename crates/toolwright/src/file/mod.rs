@@ -13,6 +13,7 @@ mod programs;
 mod python;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+mod scripts;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(crate) use self::sandbox::open_policy;
 pub use self::sandbox::{SandboxKind, SandboxPlan, SandboxSection, in_sandbox};
 #[cfg(feature = "sandbox")]
 pub(crate) use self::sandbox::{closed, give_sandboxes};
+use self::scripts::ScriptsSection;
 pub use crate::environment::Environment;
 #[cfg(feature = "sandbox")]
 pub use crate::session::Sandboxing;
@@ -83,6 +85,7 @@ pub struct ToolFile {
     sandbox: Option<Section<SandboxSection>>,
     #[cfg(feature = "sandbox")]
     sandboxes: Option<Section<Vec<(String, SandboxSection)>>>,
+    scripts: ScriptsSection,
     #[cfg(feature = "python")]
     python: PythonSection,
 }
@@ -171,6 +174,7 @@ impl ToolFile {
         let sandbox = source.section("sandbox", |value| SandboxSection::read(&value).map_err(one));
         #[cfg(feature = "sandbox")]
         let sandboxes = source.section("sandboxes", |value| SandboxSection::read_named(&value).map_err(one));
+        let scripts = source.section("scripts", |value| ScriptsSection::read(&value).map_err(one));
         #[cfg(feature = "python")]
         let python = source.section("python", |value| PythonSection::read(&value).map_err(one));
         ToolFile {
@@ -187,6 +191,7 @@ impl ToolFile {
             sandbox,
             #[cfg(feature = "sandbox")]
             sandboxes,
+            scripts: scripts.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "python")]
             python: python.map(|section| section.value).unwrap_or_default(),
         }
@@ -273,13 +278,28 @@ impl ToolFile {
         let bound = self.source.bind(&self.host(known), &needs);
         // A lock beside a file that is not trusted may be a link to anywhere.
         #[cfg(feature = "mcp")]
-        let servers = match self.trusted {
+        let mut servers = match self.trusted {
             true => known.listed(bound.servers().keys()),
             false => std::collections::HashMap::new(),
         };
         #[cfg(not(feature = "mcp"))]
-        let servers = std::collections::HashMap::new();
+        let mut servers = std::collections::HashMap::new();
+        servers.extend(self.script_tools(&bound, known));
         bound.compile(&servers)
+    }
+
+    /// The tools of the scripts that the file imports. Those of a file that is not trusted are not read: a
+    /// script may be a link to anywhere.
+    pub(crate) fn script_tools(
+        &self,
+        bound: &toolwright_lang::BoundFile,
+        known: &KnownTools,
+    ) -> std::collections::HashMap<String, toolwright_lang::ServerState> {
+        let folder = self.source.folder().unwrap_or(std::path::Path::new("."));
+        match self.trusted {
+            true => self.scripts.tools(bound, folder, known.variables()),
+            false => std::collections::HashMap::new(),
+        }
     }
 
     /// Everything that can be known without starting anything, in the order of the file. The tools of MCP

@@ -1,5 +1,6 @@
 //! The section `python` of a file: which interpreter runs its Python functions, and what they see.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use crate::environment::Environment;
 /// How far above a file a `.venv` is looked for.
 const MAX_ABOVE: usize = 16;
 
+/// How much of a file is looked at for a script block.
+const MAX_BLOCK: u64 = 1 << 20;
+
 /// What prints the place of an interpreter.
 const WHERE: &str = "import sys; print(sys.executable)";
 
@@ -31,6 +35,7 @@ pub(crate) struct PythonSection {
     write: Vec<PathBuf>,
     network: Network,
     env: Vec<String>,
+    isolate: bool,
     timeout: Option<f64>,
     import_timeout: Option<f64>,
 }
@@ -67,7 +72,7 @@ impl PythonSection {
         };
         let file = real(Path::new(path))?;
         let own = file.parent().unwrap_or(Path::new("/")).to_owned();
-        let interpreter = self.interpreter(folder, &own, environment).await?;
+        let interpreter = self.interpreter(folder, &file, &own, environment).await?;
         let mut policy = SandboxPolicy { network: self.network.clone(), ..SandboxPolicy::default() };
         policy.read.push(own.clone());
         for path in &self.read {
@@ -88,21 +93,26 @@ impl PythonSection {
         let seconds = |seconds: Option<f64>| seconds.map(Duration::from_secs_f64);
         options.timeout = seconds(self.timeout).or(options.timeout);
         options.import_timeout = seconds(self.import_timeout).unwrap_or(options.import_timeout);
+        options.isolate = self.isolate;
         options.confined = self.write.is_empty() && self.network == Network::Off;
         PythonFile::open(sandbox, command, file.to_string_lossy(), options).await
     }
 
-    /// The interpreter: that of the section, of an environment beside or above the file, of `VIRTUAL_ENV`, or
-    /// `python3` of the `PATH`.
+    /// The interpreter: that of the section, of the environment that uv keeps for the file, of an environment
+    /// beside or above the file, of `VIRTUAL_ENV`, or `python3` of the `PATH`.
     async fn interpreter(
         &self,
         folder: &Path,
+        file: &Path,
         own: &Path,
         environment: &Environment,
     ) -> Result<String, ToolError> {
         if let Some(named) = &self.interpreter {
             let named = if named.contains('/') { folder.join(named) } else { PathBuf::from(named) };
             return Ok(named.to_string_lossy().into_owned());
+        }
+        if let Some(program) = script_environment(file, environment).await? {
+            return Ok(program);
         }
         let beside = own.ancestors().take(MAX_ABOVE).map(|folder| folder.join(".venv"));
         let active = environment.get("VIRTUAL_ENV").map(PathBuf::from);
@@ -143,8 +153,44 @@ impl PythonSection {
     }
 }
 
+/// The interpreter that uv keeps for a file with a block `/// script` (PEP 723); `None` where there is no
+/// such block or no uv. Nothing is installed here.
+async fn script_environment(file: &Path, environment: &Environment) -> Result<Option<String>, ToolError> {
+    let mut head = Vec::new();
+    let read = std::fs::File::open(file).and_then(|file| file.take(MAX_BLOCK).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    if read.is_err() || !head.lines().any(|line| line.trim_end() == "# /// script") {
+        return Ok(None);
+    }
+    let path = environment.get("PATH").unwrap_or_else(|| super::programs::SYSTEM_PATH.to_owned());
+    let found = std::env::split_paths(&path).map(|folder| folder.join("uv")).find(|path| path.is_file());
+    let Some(uv) = found else { return Ok(None) };
+    let variables: Vec<(&str, String)> = ["PATH", "HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "UV_CACHE_DIR"]
+        .into_iter()
+        .filter_map(|name| Some((name, environment.get(name)?)))
+        .collect();
+    let (file, file_name) = (file.to_owned(), file.display().to_string());
+    let found = run_blocking(move || {
+        let run = |words: &[&str]| {
+            let mut command = Command::new(&uv);
+            command.env_clear().envs(variables.clone()).args(words).arg("--script").arg(&file);
+            let output = command.args(["--offline", "--no-config"]).stdin(Stdio::null()).output();
+            output.map_err(|error| ToolError::new(format!("could not run `{}`: {error}", uv.display())))
+        };
+        let synced = run(&["sync", "--check"])?;
+        if !synced.status.success() {
+            let message =
+                format!("the packages that `{file_name}` names in its script block are not installed");
+            return Err(ToolError::new(message).hint(format!("install them: `uv sync --script {file_name}`")));
+        }
+        let found = run(&["python", "find"])?;
+        Ok(ToolOutput::text(String::from_utf8_lossy(&found.stdout).trim().to_owned()))
+    });
+    let program = found.await?.to_text();
+    Ok(Some(program).filter(|program| !program.is_empty()))
+}
+
 fn is_script(program: &Path) -> bool {
-    use std::io::Read as _;
     let mut head = [0; 2];
     std::fs::File::open(program).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"#!"
 }

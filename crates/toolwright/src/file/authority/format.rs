@@ -47,6 +47,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("env", Read(AuthorityReader::variables)),
                 ("mcp", Map("server")),
                 ("python", Shape("python")),
+                ("scripts", Shape("scripts")),
                 ("shared", Shape("shared")),
                 ("tools", List("definition")),
                 ("chat", Shape("chat")),
@@ -86,10 +87,12 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("write", Read(AuthorityReader::python_setting)),
                 ("network", Read(AuthorityReader::python_setting)),
                 ("env", Read(AuthorityReader::python_setting)),
+                ("isolate", Inert),
                 ("timeout", Inert),
                 ("import_timeout", Inert),
             ],
         ),
+        ("scripts", &[("env", Read(AuthorityReader::script_setting)), ("timeout", Inert)]),
         (
             "environment_variable",
             &[

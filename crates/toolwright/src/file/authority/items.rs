@@ -8,6 +8,8 @@ use super::{AuthorityKind, AuthorityReader, on_one_line};
 
 /// What references to files of Python functions begin with.
 const PYTHON: &str = "python:";
+/// What references to scripts begin with.
+const SCRIPTS: &str = "script:";
 
 /// Tools that reach the public internet wherever a call leads them.
 const FETCHES: [&str; 4] = ["fetch_content", "fetch_page_text", "fetch_page_markdown", "fetch_page_links"];
@@ -270,6 +272,7 @@ impl AuthorityReader {
             Some(reference) if reference.starts_with("mcp:") || reference.ends_with(".FilesystemToolkit") => {
             }
             Some(reference) if reference.starts_with(PYTHON) => self.python_file(reference),
+            Some(reference) if reference.starts_with(SCRIPTS) => self.script_files(reference),
             _ => self.item(AuthorityKind::Other, format!("all tools of {value}"), value.clone()),
         }
     }
@@ -282,6 +285,27 @@ impl AuthorityReader {
         self.item(AuthorityKind::Starts, shown, json!([PYTHON, path]));
         self.scripts(&["python3", path], None);
         self.path("a Python file is there", path);
+    }
+
+    /// Scripts, which calls run in the sandbox. Trust is bound to their names and contents.
+    fn script_files(&mut self, reference: &str) {
+        let pattern = reference.strip_prefix(SCRIPTS).unwrap_or(reference);
+        let shown = format!("the scripts {}, in the sandbox", shell_word(pattern));
+        let files = toolwright_scripts::matching_files(&self.folder, pattern).unwrap_or_default();
+        let names: Vec<String> = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+        self.item(AuthorityKind::Starts, shown, json!([SCRIPTS, pattern, names]));
+        for (file, name) in files.iter().zip(&names) {
+            self.scripts(&["sh", name], None);
+            for beside in toolwright_scripts::definitions_beside(file) {
+                self.scripts(&["sh", &beside.to_string_lossy()], None);
+            }
+        }
+        self.path("scripts are there", pattern);
+    }
+
+    /// What the file opens to its scripts.
+    pub(super) fn script_setting(&mut self, at: &str, value: &Value) {
+        self.item(AuthorityKind::Reads, format!("scripts: {at} {}", on_one_line(value)), value.clone());
     }
 
     /// What the file opens to its Python functions.
@@ -324,6 +348,9 @@ impl AuthorityReader {
         let config = import.get("config").filter(|config| !config.is_null());
         if reference.starts_with(PYTHON) {
             return self.python_file(reference);
+        }
+        if reference.starts_with(SCRIPTS) {
+            return self.script_files(reference);
         }
         let own = reference.rsplit(['.', '/']).next().unwrap_or(reference);
         let exact = json!([reference, config]);

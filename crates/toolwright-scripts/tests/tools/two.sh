@@ -1,0 +1,4 @@
+#!/bin/bash
+# @describe Two programs.
+# @cmd The first
+first() { :; }
