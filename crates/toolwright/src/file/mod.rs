@@ -5,6 +5,8 @@
 
 mod authority;
 mod known;
+#[cfg(feature = "openapi")]
+mod openapi;
 #[cfg(feature = "sandbox")]
 mod programs;
 #[cfg(feature = "python")]
@@ -22,10 +24,12 @@ use toolwright_core::{DataError, Error, read_data};
 use toolwright_lang::{
     Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
-use toolwright_runtime::{Policy, RunLimits};
+use toolwright_runtime::{Policy, RunLimits, ToolSearch};
 
 pub use self::authority::{Authority, AuthorityItem, AuthorityKind};
 pub use self::known::KnownTools;
+#[cfg(feature = "openapi")]
+use self::openapi::OpenApiSection;
 #[cfg(feature = "python")]
 pub(crate) use self::python::PythonSection;
 #[cfg(all(feature = "mcp", feature = "sandbox"))]
@@ -75,12 +79,15 @@ pub struct ToolFile {
     resources: Option<Section<Vec<String>>>,
     title: Option<String>,
     instructions: Option<String>,
+    search: ToolSearch,
     #[cfg(feature = "models")]
     models: FileModels,
     #[cfg(feature = "sandbox")]
     sandbox: Option<Section<SandboxSection>>,
     #[cfg(feature = "sandbox")]
     sandboxes: Option<Section<Vec<(String, SandboxSection)>>>,
+    #[cfg(feature = "openapi")]
+    openapi: OpenApiSection,
     #[cfg(feature = "python")]
     python: PythonSection,
 }
@@ -161,6 +168,9 @@ impl ToolFile {
             source.section(key, |value| read_data::<String>(&value).map_err(one)).map(|section| section.value)
         };
         let (title, instructions) = (text("title"), text("instructions"));
+        let search = source.section("search", |value| {
+            if value.is_null() { Ok(ToolSearch::default()) } else { read_data(&value).map_err(one) }
+        });
         #[cfg(feature = "models")]
         let models = source.section("models", |value| {
             toolwright_models::ModelConfig::read(&value).map_err(|error| one(error.misfit().clone()))
@@ -169,6 +179,8 @@ impl ToolFile {
         let sandbox = source.section("sandbox", |value| SandboxSection::read(&value).map_err(one));
         #[cfg(feature = "sandbox")]
         let sandboxes = source.section("sandboxes", |value| SandboxSection::read_named(&value).map_err(one));
+        #[cfg(feature = "openapi")]
+        let openapi = source.section("openapi", |value| OpenApiSection::read(&value).map_err(one));
         #[cfg(feature = "python")]
         let python = source.section("python", |value| PythonSection::read(&value).map_err(one));
         ToolFile {
@@ -179,12 +191,15 @@ impl ToolFile {
             resources,
             title,
             instructions,
+            search: search.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "models")]
             models: models.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "sandbox")]
             sandbox,
             #[cfg(feature = "sandbox")]
             sandboxes,
+            #[cfg(feature = "openapi")]
+            openapi: openapi.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "python")]
             python: python.map(|section| section.value).unwrap_or_default(),
         }
@@ -231,6 +246,11 @@ impl ToolFile {
         self.instructions.as_deref()
     }
 
+    /// How models search for tools when there are many.
+    pub fn tool_search(&self) -> &ToolSearch {
+        &self.search
+    }
+
     /// The models, by name.
     #[cfg(feature = "models")]
     pub fn models(&self) -> &FileModels {
@@ -255,6 +275,33 @@ impl ToolFile {
         &self.python
     }
 
+    /// Adds the tools of the OpenAPI documents that are needed, which nothing is started or reached for. A
+    /// path of a file that is not trusted may lead anywhere, so none is read for it.
+    pub(crate) fn add_openapi(
+        &self,
+        known: &KnownTools,
+        bound: &toolwright_lang::BoundFile,
+        needs: &Needs,
+        states: &mut std::collections::HashMap<String, toolwright_lang::ServerState>,
+    ) {
+        if !self.trusted || bound.error().is_some() {
+            return;
+        }
+        #[cfg(feature = "openapi")]
+        {
+            let folder = self.source.folder().unwrap_or(std::path::Path::new("."));
+            let surroundings = (known.variables(), known.through());
+            self.openapi.states(bound, needs, folder, surroundings, states);
+        }
+        #[cfg(not(feature = "openapi"))]
+        for (name, _) in bound.openapi_files().into_iter().filter(|(name, _)| needs.server(name)) {
+            let _ = known;
+            let error =
+                toolwright_core::ToolError::new("this program is built without the feature `openapi`");
+            states.insert(name, toolwright_lang::ServerState::Failed { error, required: true });
+        }
+    }
+
     /// What a use of the file needs: which servers must be connected, which variables must be set.
     pub fn needs(&self, wanted: &Wanted) -> Needs {
         self.source.needs(wanted)
@@ -271,12 +318,13 @@ impl ToolFile {
         let bound = self.source.bind(&self.host(known), &needs);
         // A lock beside a file that is not trusted may be a link to anywhere.
         #[cfg(feature = "mcp")]
-        let servers = match self.trusted {
+        let mut servers = match self.trusted {
             true => known.listed(bound.servers().keys()),
             false => std::collections::HashMap::new(),
         };
         #[cfg(not(feature = "mcp"))]
-        let servers = std::collections::HashMap::new();
+        let mut servers = std::collections::HashMap::new();
+        self.add_openapi(known, &bound, &needs, &mut servers);
         bound.compile(&servers)
     }
 

@@ -245,7 +245,8 @@ impl SessionBuilder {
             }
             _ => std::collections::HashMap::new(),
         };
-        let states = self.with_python(&bound, &needs, states).await;
+        let mut states = self.with_python(&bound, &needs, states).await;
+        self.file.add_openapi(&self.known, &bound, &needs, &mut states);
         (bound.compile(&states), listeners)
     }
 
@@ -263,7 +264,8 @@ impl SessionBuilder {
             Connect::Never => HashMap::new(),
             Connect::Required | Connect::WherePossible => bound.servers().keys().map(state).collect(),
         };
-        let states = self.with_python(&bound, &needs, states).await;
+        let mut states = self.with_python(&bound, &needs, states).await;
+        self.file.add_openapi(&self.known, &bound, &needs, &mut states);
         (bound.compile(&states), ())
     }
 
