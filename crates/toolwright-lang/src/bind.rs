@@ -11,11 +11,11 @@ use toolwright_expr::Value;
 use crate::diag::{FileSpan, LoadError, Problems};
 use crate::env::{self, FileSecret, Variable};
 use crate::exec::Globals;
+use crate::file_sources;
 use crate::host::{Host, Server};
 use crate::models;
 use crate::needs::Needs;
 use crate::parse::SourceFile;
-use crate::python;
 use crate::sections;
 use crate::shape;
 use crate::yaml::Node;
@@ -72,15 +72,21 @@ impl BoundFile {
     /// The files of Python functions that tools are imported from, each as its name among the servers and its
     /// path as it is written.
     pub fn python_files(&self) -> Vec<(String, String)> {
-        let named = |name: String| Some((name.clone(), python::path(&name)?.to_owned()));
-        python::files(&self.root).into_iter().filter_map(named).collect()
+        let named = |name: String| Some((name.clone(), file_sources::python_path(&name)?.to_owned()));
+        file_sources::files(&self.root).into_iter().filter_map(named).collect()
+    }
+
+    /// The OpenAPI documents that tools are imported from, in the same way.
+    pub fn openapi_files(&self) -> Vec<(String, String)> {
+        let named = |name: String| Some((name.clone(), file_sources::openapi_path(&name)?.to_owned()));
+        file_sources::files(&self.root).into_iter().filter_map(named).collect()
     }
 
     /// The scripts that tools are imported from, each as its name among the servers and the pattern as it is
     /// written.
     pub fn scripts(&self) -> Vec<(String, String)> {
-        let named = |name: String| Some((name.clone(), python::pattern(&name)?.to_owned()));
-        python::files(&self.root).into_iter().filter_map(named).collect()
+        let named = |name: String| Some((name.clone(), file_sources::script_pattern(&name)?.to_owned()));
+        file_sources::files(&self.root).into_iter().filter_map(named).collect()
     }
 
     /// All problems so far, if one of them keeps the file from being used: nothing need be started for it

@@ -40,7 +40,7 @@ pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
     for (name, place) in &loaded.unknown {
         let message = format!(
             "{} was not started, so calls of its tools are not checked",
-            crate::python::described(name)
+            crate::file_sources::described(name)
         );
         found.add(Severity::Warning, || {
             loaded.problems.sources.diagnostic(Severity::Warning, *place, message, None)

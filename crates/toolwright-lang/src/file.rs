@@ -21,6 +21,11 @@ pub(crate) static FILE: Shape = strict(
             ShapeKind::Object(&SCRIPTS),
             "How the scripts run that the file imports with `script:FILES`.",
         ),
+        optional(
+            "openapi",
+            ShapeKind::Named(&OPENAPI),
+            "How the OpenAPI documents are used that the file imports with `openapi:FILE.yaml`, by their paths.",
+        ),
         optional("shared", ShapeKind::Object(&SHARED), "Data and tools for the whole file."),
         optional("tools", ShapeKind::Definitions, "The same as `shared.tools`."),
         optional("chat", ShapeKind::Object(&CHAT), "The chat program."),
@@ -51,6 +56,7 @@ pub(crate) static FILE: Shape = strict(
             "What the names of models in `model_ref` stand for: a map of names to `vendor/model` or to a map with `model`, address, options and price; or a list of such maps with a `name`.",
         ),
         optional("policy", ShapeKind::Any, "Approval rules."),
+        optional("search", ShapeKind::Object(&SEARCH), "How models search for tools when there are many."),
         optional("limits", ShapeKind::Object(&LIMITS), "What a run may spend, and how much it does at once."),
         optional(
             "sandbox",
@@ -105,6 +111,77 @@ static SCRIPTS: Shape = strict(
             "timeout",
             ShapeKind::Number,
             "Seconds that a call may take, for scripts that do not say; 600 unless said.",
+        ),
+    ],
+);
+
+static OPENAPI: Shape = strict(
+    "openapi",
+    "An OpenAPI document: which of its operations become tools, and how they are called.",
+    &[
+        optional(
+            "base_url",
+            ShapeKind::Text,
+            "The address of the API; the first server of the document unless said.",
+        ),
+        optional(
+            "auth",
+            ShapeKind::Any,
+            "A map of the document's security schemes to names of environment variables that hold the key, the token, or `user:password`. They are sent to the host of the API and to no other.",
+        ),
+        optional("tags", ShapeKind::Texts, "Only operations with one of these tags."),
+        optional("methods", ShapeKind::Texts, "Only operations of these methods."),
+        optional("paths", ShapeKind::Texts, "Patterns of paths; `!` takes away."),
+        optional("operations", ShapeKind::Texts, "Patterns of tool names or `operationId`s; `!` takes away."),
+        optional(
+            "headers",
+            ShapeKind::Any,
+            "A map of headers to send with each request; none that holds a secret.",
+        ),
+        optional(
+            "network",
+            ShapeKind::Texts,
+            "Hosts that may be reached, as in `sandbox`; private addresses only when they are named here. Without it what the sandbox's `network` opens, or the public internet.",
+        ),
+        optional(
+            "select",
+            ShapeKind::Any,
+            "A map of patterns of tool names to JSON pointers (`/data/items`): what of a JSON answer is the result.",
+        ),
+        optional("pages", ShapeKind::Whole(1), "How many pages of a list one call reads; 1 unless said."),
+        optional("timeout", ShapeKind::Number, "Seconds that a call may take; 60 unless said."),
+        optional(
+            "max_output",
+            ShapeKind::Whole(0),
+            "Bytes of an answer that a model is given; 0 means unlimited.",
+        ),
+    ],
+);
+
+static SEARCH: Shape = strict(
+    "search",
+    "When there are more definitions than a model should read, it gets `search_tools` and `call_tool` in the place of most.",
+    &[
+        optional(
+            "when",
+            ShapeKind::Text,
+            "`auto`: when there are more tools or tokens than the next two keys say; `always`; `never`.",
+        ),
+        optional("tools", ShapeKind::Whole(0), "How many tools a model is given whole; 40 unless said."),
+        optional(
+            "tokens",
+            ShapeKind::Whole(0),
+            "How many tokens their definitions may have, about; 20000 unless said, a tenth of a window of 200,000.",
+        ),
+        optional(
+            "keep",
+            ShapeKind::Texts,
+            "Patterns of tools a model is always given; without any those that come from no server or document, if they fit.",
+        ),
+        optional(
+            "results",
+            ShapeKind::Whole(1),
+            "How many tools one search finds; 5 unless said, at most 20.",
         ),
     ],
 );
@@ -366,7 +443,7 @@ pub(crate) static IMPORT_TOOLS: Shape = strict(
         required(
             "import_tools",
             ShapeKind::Text,
-            "A toolkit's name, `mcp:SERVER`, `python:FILE.py` or `script:FILES`.",
+            "A toolkit's name, `mcp:SERVER`, `python:FILE.py`, `script:FILES` or `openapi:FILE.yaml`.",
         ),
         optional("prefix", ShapeKind::Text, "What each name gets in front; nothing unless said."),
         optional("filter", ShapeKind::Texts, "Patterns of the tools to take; `!` takes away."),
@@ -561,6 +638,8 @@ pub(crate) static ALL: &[&Shape] = &[
     &FILE,
     &PYTHON,
     &SCRIPTS,
+    &OPENAPI,
+    &SEARCH,
     &LIMITS,
     &ENV,
     &SERVER_STDIO,

@@ -14,7 +14,7 @@ use crate::load::{CHAT, FILE, SHARED};
 use crate::missing_tools::{stand_in, takes_anything};
 use crate::server_imports::{ImportRule, ImportScope, ServerImport};
 use crate::yaml::{Data, Node};
-use crate::{file, python, shape};
+use crate::{file, file_sources, shape};
 
 impl FileBuilder<'_> {
     pub(crate) fn import_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
@@ -183,8 +183,8 @@ impl FileBuilder<'_> {
     /// The halves of `mcp:server/tool` and `toolkit/tool`. Servers may have slashes in the names of their
     /// tools.
     fn halves<'r>(&self, reference: &'r str) -> Option<(&'r str, &'r str)> {
-        if python::is_local(reference) {
-            return python::halves(reference);
+        if file_sources::is_file(reference) {
+            return file_sources::halves(reference);
         }
         let Some(rest) = reference.strip_prefix("mcp:") else { return reference.rsplit_once('/') };
         let named =
@@ -230,7 +230,7 @@ impl FileBuilder<'_> {
 
     /// All tools of a toolkit or an MCP server.
     fn source(&mut self, reference: &str, place: FileSpan) -> Option<Toolset> {
-        if python::is_local(reference) {
+        if file_sources::is_file(reference) {
             return self.server_tools(reference, place);
         }
         if let Some((scheme, server)) = reference.split_once(':') {
@@ -239,7 +239,7 @@ impl FileBuilder<'_> {
                 self.problems.error_hint(
                     place,
                     message,
-                    "use `mcp:SERVER`, `python:FILE.py`, `script:FILES` or the name of a toolkit",
+                    "use `mcp:SERVER`, `python:FILE.py`, `script:FILES`, `openapi:FILE.yaml` or the name of a toolkit",
                 );
                 return None;
             }
@@ -290,7 +290,8 @@ impl FileBuilder<'_> {
             Some(ServerState::Known(tools)) => Some(tools.clone().into()),
             Some(ServerState::Failed { error, required }) => {
                 let severity = if *required { Severity::Error } else { Severity::Warning };
-                let message = format!("could not list the tools of {}: {error}", python::described(name));
+                let message =
+                    format!("could not list the tools of {}: {error}", file_sources::described(name));
                 self.problems.add(severity, place, message, error.hint_text().map(str::to_owned));
                 None
             }
@@ -333,12 +334,12 @@ impl FileBuilder<'_> {
     fn tell_left_out(&mut self, server: &str, left_out: &[(String, String)], place: FileSpan) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
         for (tool, why) in left_out.iter().take(MAX_TOLD) {
-            let message = format!("`{tool}` of {} is left out: {why}", python::described(server));
+            let message = format!("`{tool}` of {} is left out: {why}", file_sources::described(server));
             self.problems.add(Severity::Warning, place, message, None);
         }
         let more = left_out.len().saturating_sub(MAX_TOLD);
         if more > 0 {
-            let message = format!("{more} more tools of {} are left out", python::described(server));
+            let message = format!("{more} more tools of {} are left out", file_sources::described(server));
             self.problems.add(Severity::Warning, place, message, None);
         }
     }
@@ -515,10 +516,10 @@ fn unusable(name: &str) -> Option<String> {
     Some(format!("{problem}; import it by itself, with a `name`"))
 }
 
-/// Whether a reference means something whose tools are unknown until it is started or read: an MCP server, a
-/// file of Python functions, or scripts.
+/// Whether a reference means something whose tools are unknown until it is opened: an MCP server, a file of
+/// Python functions, scripts, or an OpenAPI document.
 fn is_server(reference: &str) -> bool {
-    reference.starts_with("mcp:") || python::is_local(reference)
+    reference.starts_with("mcp:") || file_sources::is_file(reference)
 }
 
 /// Whether a reference is written as the path of a class or function in Python.

@@ -14,12 +14,12 @@ use crate::cli::Cli;
 use crate::diag::{Diagnostic, FileSpan, LoadError, Problems, Severity};
 use crate::env::{FileSecret, Variable};
 use crate::exec::Globals;
+use crate::file_sources;
 use crate::files::Source;
 use crate::host::{Host, Server, ServerState, ServerTools};
 use crate::missing_tools::Absent;
 use crate::needs::Wanted;
 use crate::parse::SourceFile;
-use crate::python;
 use crate::sections::{self, Chat};
 use crate::server_imports::{CurrentTools, LiveServer, ServerImport};
 use crate::yaml::{Data, Node};
@@ -202,7 +202,7 @@ impl BoundFile {
     pub fn compile(self, servers: &HashMap<String, ServerState>) -> Loaded {
         let BoundFile { root, mut problems, host, globals, models, .. } = self;
         let mut names = sections::server_names(&root);
-        names.extend(python::files(&root));
+        names.extend(file_sources::files(&root));
         let mut builder = FileBuilder::new(&mut problems, &host, (names, servers), &models, globals.clone());
         if let Some(Node { data: Data::Map(entries), .. }) = root.get("sandboxes") {
             builder.sandboxes = entries.iter().map(|(name, _)| name.key_text()).collect();

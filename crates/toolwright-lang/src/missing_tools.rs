@@ -49,7 +49,8 @@ impl FileBuilder<'_> {
                 let not_offered = known.suspended.iter().chain(&known.left_out);
                 let wanted = not_offered.filter(|(own, _)| rule.filter.matches(own));
                 self.absent.extend(wanted.map(|(own, why)| {
-                    let why = format!("`{own}` of {} is left out: {why}", crate::python::described(server));
+                    let why =
+                        format!("`{own}` of {} is left out: {why}", crate::file_sources::described(server));
                     absent(AbsentNames::One(own.clone()), why, false)
                 }));
             }
@@ -58,8 +59,8 @@ impl FileBuilder<'_> {
 
     fn why_gone(&self, server: &str) -> String {
         match self.states.contains_key(server) {
-            true => format!("could not list the tools of {}", crate::python::described(server)),
-            false => format!("{} was not started", crate::python::described(server)),
+            true => format!("could not list the tools of {}", crate::file_sources::described(server)),
+            false => format!("{} was not started", crate::file_sources::described(server)),
         }
     }
 

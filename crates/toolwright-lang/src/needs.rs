@@ -10,8 +10,8 @@ use toolwright_core::Patterns;
 use toolwright_expr::Script;
 
 use crate::build::{text, texts};
+use crate::file_sources;
 use crate::load::CHAT;
-use crate::python;
 use crate::sections;
 use crate::yaml::{Data, Node};
 
@@ -242,7 +242,9 @@ impl<'n> Trace<'n> {
     fn define(&mut self, node: &'n Node) {
         if let Some(reference) = text(node, "import_tools") {
             let server = reference.strip_prefix("mcp:");
-            if let Some(server) = server.or_else(|| Some(&*reference).filter(|one| python::is_local(one))) {
+            if let Some(server) =
+                server.or_else(|| Some(&*reference).filter(|one| file_sources::is_file(one)))
+            {
                 let filter = node.get("filter").map_or_else(|| vec!["*".to_owned()], texts);
                 let prefix = text(node, "prefix").unwrap_or_default();
                 self.bulks.push(Bulk { server: server.to_owned(), prefix, filter });
@@ -253,7 +255,7 @@ impl<'n> Trace<'n> {
         let reference = text(node, "import_tool");
         let own = |reference: String| match reference.strip_prefix("mcp:") {
             Some(rest) => rest.split_once('/').map(|(_, own)| own.to_owned()),
-            None if python::is_local(&reference) => python::own_name(&reference),
+            None if file_sources::is_file(&reference) => file_sources::own_name(&reference),
             None => reference.rsplit(['.', '/']).next().map(str::to_owned),
         };
         let Some(name) = text(node, "name").or_else(|| own(reference?)) else { return };
@@ -350,8 +352,8 @@ impl<'n> Trace<'n> {
 
     /// A reference of an import. Servers may have slashes in their names, and so may their tools.
     fn reference(&mut self, reference: &str) {
-        if python::is_local(reference) {
-            let file = python::halves(reference).map_or(reference, |(file, _)| file).to_owned();
+        if file_sources::is_file(reference) {
+            let file = file_sources::halves(reference).map_or(reference, |(file, _)| file).to_owned();
             self.server(&file);
             return;
         }

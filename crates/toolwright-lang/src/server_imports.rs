@@ -172,7 +172,7 @@ impl CurrentTools {
     fn brought(&self, live: &ServerImport, now: &[Toolset], mut tools: Toolset) -> Toolset {
         let server = self.servers.iter().position(|server| server.name == live.server);
         let Some(has) = server.and_then(|at| now.get(at)) else { return tools };
-        let origin = crate::python::described(&live.server);
+        let origin = crate::file_sources::described(&live.server);
         let mut add = |tool: Arc<DynTool>, origin: &str| {
             if let Ok(grown) = tools.clone().with_from(tool, origin) {
                 tools = grown;

@@ -8,6 +8,8 @@
 mod address;
 #[cfg(feature = "http")]
 mod dial;
+#[cfg(feature = "http")]
+mod exchange;
 mod hosts;
 #[cfg(feature = "http")]
 mod lobby;
@@ -23,6 +25,8 @@ mod sse;
 pub use address::{is_open, is_own, is_public};
 #[cfg(feature = "http")]
 pub use dial::{Dial, SetupError, client};
+#[cfg(feature = "http")]
+pub use exchange::{ApiExchange, ExchangeReply};
 pub use hosts::{Host, HostRules, split_port};
 #[cfg(feature = "http")]
 pub use lobby::{Lobby, LobbyGuest};

@@ -102,7 +102,7 @@ impl std::error::Error for PageError {
 /// A client for addresses from outside. TLS is set up when it is first needed.
 #[derive(Debug)]
 pub struct PageClient {
-    proxies: Proxies,
+    pub(crate) proxies: Proxies,
     connect: Duration,
     read: Duration,
     tls: OnceLock<rustls::ClientConfig>,
@@ -176,7 +176,7 @@ impl PageClient {
     }
 
     /// A client for one address: names are judged with the port they are dialled at.
-    fn client(&self, reach: &Reach, url: &Url) -> Result<Client, SetupError> {
+    pub(crate) fn client(&self, reach: &Reach, url: &Url) -> Result<Client, SetupError> {
         let (proxies, reach) = (self.proxies.clone(), reach.clone());
         let dial = Dial { https: true, connect: self.connect, read: self.read, proxies, reach };
         let tls = match self.tls.get() {
@@ -191,7 +191,7 @@ impl PageClient {
 }
 
 /// A refusal of the resolver is what was wrong, however deep in the error it is.
-fn failed(error: reqwest::Error) -> PageError {
+pub(crate) fn failed(error: reqwest::Error) -> PageError {
     let error = error.without_url();
     let mut cause = error.source();
     while let Some(inner) = cause {

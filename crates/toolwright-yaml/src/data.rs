@@ -18,9 +18,23 @@ use crate::read::{Budget, Include, WordRules, parse};
 /// assert_eq!(value, serde_json::json!({"answer": "y", "commit": "8123e45", "port": 8080}));
 /// ```
 pub fn read_data(name: &str, text: &str) -> Result<Value, LoadError> {
+    data(name, &old_breaks(text), WordRules::PyYaml)
+}
+
+/// Reads such a file as YAML 1.2 has it: only `true` and `false` are booleans, and keys are text.
+///
+/// ```
+/// let value = toolwright_yaml::read_plain_data("a.yaml", "on: [on, true]\n200: no\n").unwrap();
+/// assert_eq!(value, serde_json::json!({"on": ["on", true], "200": "no"}));
+/// ```
+pub fn read_plain_data(name: &str, text: &str) -> Result<Value, LoadError> {
+    data(name, text, WordRules::PlainBooleans)
+}
+
+fn data(name: &str, text: &str, words: WordRules) -> Result<Value, LoadError> {
     let mut problems = Problems::default();
-    let file = problems.sources.add(name, &old_breaks(text));
-    let node = parse(&mut problems, &mut Budget::for_data(), &mut Nothing, file);
+    let file = problems.sources.add(name, text);
+    let node = parse(&mut problems, &mut Budget::for_data(words), &mut Nothing, file);
     match problems.as_error() {
         Some(error) => Err(error),
         None => Ok(node.map_or(Value::Null, |node| node.to_json())),

@@ -19,7 +19,7 @@ mod scalar;
 mod scalar_position;
 mod syntax_hints;
 
-pub use data::{YamlDocument, read_data};
+pub use data::{YamlDocument, read_data, read_plain_data};
 pub use diag::{Diagnostic, LoadError, Severity};
 pub use node::{Data, Node};
 pub use read::{Budget, Include, MAX_BYTES, MAX_DATA, MAX_DEPTH, parse};

@@ -92,8 +92,7 @@ impl Default for Budget {
 
 impl Budget {
     /// For data, such as a conversation: much larger than a file that people write, and as deep as JSON goes.
-    pub(crate) fn for_data() -> Self {
-        let words = WordRules::PyYaml;
+    pub(crate) fn for_data(words: WordRules) -> Self {
         Budget::of(FileBounds { bytes: 64 << 20, depth: 140, nodes: 1_000_000, nul: true, words })
     }
 

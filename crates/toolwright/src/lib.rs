@@ -21,6 +21,8 @@ pub use toolwright_core::__private::{schemars, serde, serde_json::json};
 #[doc(hidden)]
 pub use toolwright_core::__private;
 
+#[cfg(feature = "openapi")]
+mod api_tool;
 #[cfg(feature = "runtime")]
 pub mod approval;
 #[cfg(feature = "browser")]

@@ -6,5 +6,5 @@ pub use toolwright_core::{AskPurpose, Dispatch, Invocation, Origin, PersonWait, 
 pub use toolwright_runtime::{
     Agent, AgentOutcome, Conversation, DEFAULT_MAX_DEPTH, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_PARALLEL, Envelope,
     Executor, LocalExecutor, LoopOptions, LoopOutcome, Overflow, React, RunBuilder, RunEnd, RunError,
-    RunState, StopWhen, Stopper, ToolCalls, completion,
+    RunState, SearchWhen, StopWhen, Stopper, ToolCalls, ToolIndex, ToolSearch, completion,
 };

@@ -98,7 +98,7 @@ pub struct CallArgs {
 #[derive(clap::Args)]
 pub struct Tools {
     /// A file of tools (its name ends in .yaml or .yml; `toolwright.yaml` when there is one here, else the
-    /// built-in tools), and patterns over names; `!pattern` takes tools away.
+    /// built-in tools), or `openapi:DOCUMENT`; and patterns over names; `!pattern` takes tools away.
     #[arg(value_name = "FILE|PATTERN")]
     pub which: Vec<String>,
     /// A file of tools, whatever its name.
@@ -108,6 +108,10 @@ pub struct Tools {
     /// in the answer.
     #[arg(long)]
     pub format: Option<Format>,
+    /// Print about how many tokens each definition costs a model, the largest first, and whether models
+    /// search for tools instead of being given all of them.
+    #[arg(long, conflicts_with = "format")]
+    pub cost: bool,
     /// In the vendor's strict mode, where the definitions allow it.
     #[arg(long, requires = "format")]
     pub strict: bool,

@@ -149,6 +149,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let redactor = redactor(opened.session.secrets());
     let (builder, recorded) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = telling(builder, sender).build()?;
+    commands::ask::tell_of_search(console, &run);
     let ui = Ui::new(console, inputs.interactive, inputs.pictures);
     let conversation = Conversation::new(&run);
     let system = chat.as_ref().and_then(|chat| chat.system_message.clone());

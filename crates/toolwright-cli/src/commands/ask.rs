@@ -15,7 +15,7 @@ use toolwright::model::{DynModel, ModelDelta, StopReason, ToolChoice};
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::run::{Conversation, LoopOptions, RunBuilder, RunEnd, RunError, completion};
 use toolwright::tool::{CallNote, ErrorInfo, Secret};
-use toolwright::{Policy, Toolset};
+use toolwright::{Policy, Run, Toolset};
 use toolwright_core::text;
 
 use crate::args::{Ask, PromptWay, UsingArgs};
@@ -64,6 +64,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
         builder = builder.on_delta(move |delta| shown.piece(delta));
     }
     let run = builder.build()?;
+    tell_of_search(console, &run);
     let how = going(&what.tool_choice, &run.tools().await.map_err(|error| Usage::from(error.info()))?)?;
     let mut conversation = Conversation::new(&run).with_loop(how);
     let stopper = conversation.stopper();
@@ -367,5 +368,12 @@ fn tell(console: &Console, depth: usize, mark: &str, words: &str) {
     match lines::columns(console.stderr()) {
         Some(columns) => console.say(lines::cut(&line, columns)),
         None => console.say(line),
+    }
+}
+
+/// Says in one line when most definitions are left out of requests, and why.
+pub fn tell_of_search(console: &Console, run: &Run) {
+    if let Some(reason) = run.search_reason() {
+        console.say(format_args!("{reason}"));
     }
 }

@@ -2,24 +2,35 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::Toolset;
-use toolwright::lang::Wanted;
+use toolwright::file::ToolFile;
+use toolwright::lang::{Source, Wanted};
 use toolwright::mcp::ToolDefinition;
 use toolwright::model::dialect::Effect;
+use toolwright::model::tokens::estimate_tool;
 use toolwright::model::vendor;
 use toolwright::model::wire::{Definition, define};
+use toolwright::run::ToolSearch;
 use toolwright::tool::ToolSpec;
 
 use crate::args::{Format, Tools};
 use crate::console::Console;
-use crate::opening::{FileChoice, Opening};
+use crate::opening::{FileChoice, Opening, ParsedFile};
 use crate::report::Usage;
 use crate::{files, prompt, toolbox};
 
+/// What the name of an OpenAPI document begins with.
+const OPENAPI: &str = "openapi:";
+
 pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
-    let json = console.is_json();
+    if let Some(reference) = what.which.iter().find(|name| name.starts_with(OPENAPI)) {
+        let tools = document(reference, console).await?;
+        let patterns: Vec<String> = what.which.iter().filter(|name| *name != reference).cloned().collect();
+        return show(&chosen(tools, &patterns)?, &ToolSearch::default(), &what, console);
+    }
     let is_file = |name: &&String| name.ends_with(".yaml") || name.ends_with(".yml");
     let (named, patterns): (Vec<String>, Vec<String>) =
         what.which.iter().cloned().partition(|name| is_file(&name));
@@ -30,16 +41,58 @@ pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
         [file] => Some(FileChoice::named(*file)),
         _ => return Err(Usage::new("one file at a time").into()),
     };
+    let mut search = ToolSearch::default();
     let all = match file {
         Some(file) => {
             let opening = Opening { wanted: Wanted::tools(&patterns), runs: false, ..Opening::default() };
             let opened = opening.open(console, file.parse(console).await?).await?;
             files::tell_of_chat(console, opened.session.loaded());
+            search.clone_from(opened.session.file().tool_search());
             opened.tools()?
         }
         None => toolbox::all()?,
     };
-    let tools = chosen(all, &patterns)?;
+    show(&chosen(all, &patterns)?, &search, &what, console)
+}
+
+/// The tools of an OpenAPI document that no file imports yet.
+async fn document(reference: &str, console: &Console) -> anyhow::Result<Toolset> {
+    let text = json!({"tools": [{"import_tools": reference}]}).to_string();
+    let file = ToolFile::parse_in(Source::text(reference, text), std::env::current_dir()?);
+    let file = ParsedFile { choice: None, file: Arc::new(file) };
+    let opening = Opening { wanted: Wanted::everything(), runs: false, ..Opening::default() };
+    Ok(opening.open(console, file).await?.tools()?)
+}
+
+/// What the definitions cost a model.
+fn show_cost(tools: &Toolset, search: &ToolSearch, console: &Console) -> anyhow::Result<()> {
+    let mut costs: Vec<(u64, std::sync::Arc<str>)> =
+        tools.specs().iter().map(|spec| (estimate_tool(spec), spec.name.clone())).collect();
+    costs.sort_by(|(cost, name), (other, against)| other.cmp(cost).then(name.cmp(against)));
+    let total: u64 = costs.iter().map(|(cost, _)| cost).sum();
+    let reason = search.reason(tools);
+    if console.is_json() {
+        let each: Vec<Value> =
+            costs.iter().map(|(tokens, name)| json!({"tool": name, "tokens": tokens})).collect();
+        console.line(json!({"tokens": total, "tools": each, "search": reason}).to_string())?;
+        return Ok(());
+    }
+    let mut out = console.stdout();
+    for (tokens, name) in &costs {
+        writeln!(out, "{tokens:>8} {name}")?;
+    }
+    writeln!(out, "{total:>8} tokens in {} tools, about", costs.len())?;
+    if let Some(reason) = reason {
+        writeln!(out, "{reason}")?;
+    }
+    Ok(())
+}
+
+fn show(tools: &Toolset, search: &ToolSearch, what: &Tools, console: &Console) -> anyhow::Result<()> {
+    if what.cost {
+        return show_cost(tools, search, console);
+    }
+    let json = console.is_json();
     let mut out = console.stdout();
     let format = what.format.or(json.then_some(Format::Json));
     let Some(format) = format else {

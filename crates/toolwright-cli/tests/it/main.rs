@@ -25,6 +25,7 @@ mod hostile_folders;
 mod instances;
 mod mcp;
 mod mistakes;
+mod openapi;
 mod pages;
 mod pictures;
 mod policy_layers;

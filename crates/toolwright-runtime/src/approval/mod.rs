@@ -33,6 +33,7 @@ use crate::events::EventKind;
 use crate::guard;
 use crate::record::CallFrame;
 use crate::run::RunFrame;
+use crate::search;
 
 pub use call_text::call_text;
 pub use layers::{strictest_ruling, strictest_ruling_about};
@@ -76,6 +77,10 @@ impl Approvals {
         prepared: Prepared,
         frame: &CallFrame<'_>,
     ) -> Result<Prepared, ToolError> {
+        // It reads definitions of tools that the model may call anyway.
+        if search::is_own(run, &entry.tool.spec().name) {
+            return Ok(prepared);
+        }
         if run.by_person {
             if self.mandatory.is_some() {
                 let judged = ToolCall { arguments: prepared.arguments.clone(), ..call.clone() };

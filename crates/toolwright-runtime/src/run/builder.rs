@@ -21,6 +21,7 @@ use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitScope, RunLimits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
+use crate::search::ToolSearch;
 use crate::state::RunState;
 use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 
@@ -46,6 +47,7 @@ pub struct RunBuilder {
     hidden: Vec<Secret>,
     cancel: CancelToken,
     strictness: Strictness,
+    search: Option<ToolSearch>,
     max_output: usize,
     max_depth: u32,
     max_parallel: usize,
@@ -76,6 +78,7 @@ impl RunBuilder {
             hidden: Vec::new(),
             cancel: CancelToken::new(),
             strictness: Strictness::default(),
+            search: None,
             max_output: DEFAULT_MAX_OUTPUT,
             max_depth: DEFAULT_MAX_DEPTH,
             max_parallel: DEFAULT_MAX_PARALLEL,
@@ -309,6 +312,14 @@ impl RunBuilder {
         self
     }
 
+    /// Leaves definitions out of requests to models when there are too many; models find those tools with
+    /// `search_tools` and call them with `call_tool`. Without this all definitions are sent.
+    #[must_use]
+    pub fn tool_search(mut self, search: ToolSearch) -> Self {
+        self.search = Some(search);
+        self
+    }
+
     /// Goes on from the state of another process.
     #[must_use]
     pub fn resume(mut self, state: &RunState) -> Self {
@@ -359,6 +370,7 @@ impl RunBuilder {
             hidden,
             active: ActiveCalls::default(),
             strictness: self.strictness,
+            search: self.search,
             max_output: self.max_output,
             max_depth: self.max_depth,
             max_parallel: self.max_parallel,

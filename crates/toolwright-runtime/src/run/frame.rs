@@ -19,6 +19,7 @@ use crate::executor::ErasedExecutor;
 use crate::guard;
 use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitReached, LimitScope, RunLimits};
+use crate::search::ToolSearch;
 
 /// What a run and the runs of agents inside it have in common.
 pub(crate) struct RunShared {
@@ -31,6 +32,7 @@ pub(crate) struct RunShared {
     pub(crate) hidden: Arc<HiddenSecrets>,
     pub(crate) active: ActiveCalls,
     pub(crate) strictness: Strictness,
+    pub(crate) search: Option<ToolSearch>,
     pub(crate) max_output: usize,
     pub(crate) max_depth: u32,
     pub(crate) max_parallel: usize,

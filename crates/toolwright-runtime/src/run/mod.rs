@@ -114,6 +114,12 @@ impl Run {
         self.frame.refresh_tools(&self.frame.cancel).await
     }
 
+    /// Why definitions are left out of requests to models, with the tools as they were last listed; `None`
+    /// when all are sent.
+    pub fn search_reason(&self) -> Option<String> {
+        self.frame.shared.search.as_ref()?.reason(&self.frame.tools.current())
+    }
+
     /// Asks a model, and lets it work with the run's tools until it has answered.
     ///
     /// ```

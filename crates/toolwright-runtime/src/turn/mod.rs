@@ -26,7 +26,8 @@ use crate::conversation::MessageLog;
 use crate::events::EventKind;
 use crate::limits::{self, LimitKind};
 use crate::run::{Run, RunEnd};
-use crate::{batch, call, history, parse};
+use crate::search::SearchableTools;
+use crate::{batch, call, history, parse, search};
 
 pub use options::{LoopOptions, Overflow, StopWhen, ToolCalls};
 pub use outcome::{LoopOutcome, RunError, completion};
@@ -185,7 +186,23 @@ impl TurnLoop<'_> {
             ToolChoice::Tool(name) => set.clone().filtered([name]),
             ToolChoice::Auto | ToolChoice::Any => set.clone(),
         };
-        let (tools, tool_choice) = choice.resolve(offered.specs());
+        // Once the middle is left out, the model no longer sees what it has found.
+        let found = (!self.left_out.is_empty()).then_some(&run.scope.store);
+        let searchable = match (&run.shared.search, choice) {
+            (Some(search), ToolChoice::Auto | ToolChoice::Any) => {
+                search.apply(&offered, found).map_err(ToolError::from)?
+            }
+            _ => None,
+        };
+        let is_searched = searchable.is_some();
+        let (offered, specs) = match searchable {
+            Some(SearchableTools { sent, all }) => (all, sent),
+            None => {
+                let specs = offered.specs();
+                (offered, specs)
+            }
+        };
+        let (tools, tool_choice) = choice.resolve(specs);
         let options = &self.options.options;
         let request =
             ModelRequest { messages: &self.log.messages, tools: &tools, tool_choice: &tool_choice, options };
@@ -199,6 +216,9 @@ impl TurnLoop<'_> {
                 listeners: run.delta_listeners(),
             })
             .await?;
+        if is_searched {
+            search::unwrap(&mut answer.reply.message.tool_calls);
+        }
         call::to_real_names(&set, &mut answer.reply.message.tool_calls);
         parse::deep_as_text(&mut answer.reply.message.tool_calls);
         self.offered = Some(offered);
@@ -272,7 +292,21 @@ pub(crate) async fn make_calls(
     let fail_fast = fail_fast.unwrap_or_default();
     let tools = match tools {
         Some(tools) => tools,
-        None => run.frame.refresh_tools(stop).await?,
+        // Calls of a run that was taken up may be searches.
+        None => {
+            let tools = run.frame.refresh_tools(stop).await?;
+            let searching = calls.iter().any(|call| &*call.name == search::SEARCH);
+            match run
+                .frame
+                .shared
+                .search
+                .as_ref()
+                .filter(|search| searching && search.reason(&tools).is_some())
+            {
+                Some(search) => search.add_to(tools).map_err(ToolError::from)?,
+                None => tools,
+            }
+        }
     };
     let refused = refusals::mixed(&tools, &mut calls);
     let results = batch::Results::default();

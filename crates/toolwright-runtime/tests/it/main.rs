@@ -23,5 +23,6 @@ mod properties;
 mod streams;
 mod support;
 mod timeouts;
+mod tool_search;
 mod transcripts;
 mod vectors;

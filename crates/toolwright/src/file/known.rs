@@ -14,6 +14,8 @@ use toolwright_lang::ServerState;
 use toolwright_lang::{Host, Imports};
 #[cfg(feature = "mcp")]
 use toolwright_mcp::{LockFile, LockedServer, Proxies, ToolDefinition};
+#[cfg(all(feature = "openapi", not(any(feature = "mcp", feature = "tools"))))]
+use toolwright_net::Proxies;
 #[cfg(all(feature = "tools", not(feature = "mcp")))]
 use toolwright_tools::Proxies;
 
@@ -70,7 +72,7 @@ impl KnownTools {
     /// The proxies on the way to pages that tools fetch, and to MCP servers with an address; none by default.
     /// Tools that look things up have their own. Names that a proxy resolves are not restricted to the public
     /// internet.
-    #[cfg(any(feature = "tools", feature = "mcp"))]
+    #[cfg(any(feature = "tools", feature = "mcp", feature = "openapi"))]
     #[must_use]
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.library.proxies = proxies;
@@ -113,7 +115,7 @@ impl KnownTools {
         &self.environment
     }
 
-    #[cfg(feature = "mcp")]
+    #[cfg(any(feature = "mcp", feature = "openapi"))]
     pub(crate) fn through(&self) -> &Proxies {
         &self.library.proxies
     }
@@ -186,7 +188,7 @@ fn definitions(server: &LockedServer) -> Toolset {
 struct Library {
     #[cfg(feature = "data")]
     data: Option<Arc<toolwright_data::DataTools>>,
-    #[cfg(any(feature = "tools", feature = "mcp"))]
+    #[cfg(any(feature = "tools", feature = "mcp", feature = "openapi"))]
     proxies: Proxies,
 }
 

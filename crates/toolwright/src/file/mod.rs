@@ -7,6 +7,8 @@ mod authority;
 #[cfg(feature = "sandbox")]
 mod granted;
 mod known;
+#[cfg(feature = "openapi")]
+mod openapi;
 #[cfg(feature = "sandbox")]
 mod programs;
 #[cfg(feature = "python")]
@@ -25,10 +27,12 @@ use toolwright_core::{DataError, Error, read_data};
 use toolwright_lang::{
     Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
-use toolwright_runtime::{Policy, RunLimits};
+use toolwright_runtime::{Policy, RunLimits, ToolSearch};
 
 pub use self::authority::{Authority, AuthorityItem, AuthorityKind};
 pub use self::known::KnownTools;
+#[cfg(feature = "openapi")]
+use self::openapi::OpenApiSection;
 #[cfg(feature = "python")]
 pub(crate) use self::python::PythonSection;
 #[cfg(all(feature = "mcp", feature = "sandbox"))]
@@ -79,6 +83,7 @@ pub struct ToolFile {
     resources: Option<Section<Vec<String>>>,
     title: Option<String>,
     instructions: Option<String>,
+    search: ToolSearch,
     #[cfg(feature = "models")]
     models: FileModels,
     #[cfg(feature = "sandbox")]
@@ -86,6 +91,8 @@ pub struct ToolFile {
     #[cfg(feature = "sandbox")]
     sandboxes: Option<Section<Vec<(String, SandboxSection)>>>,
     scripts: ScriptsSection,
+    #[cfg(feature = "openapi")]
+    openapi: OpenApiSection,
     #[cfg(feature = "python")]
     python: PythonSection,
 }
@@ -166,6 +173,9 @@ impl ToolFile {
             source.section(key, |value| read_data::<String>(&value).map_err(one)).map(|section| section.value)
         };
         let (title, instructions) = (text("title"), text("instructions"));
+        let search = source.section("search", |value| {
+            if value.is_null() { Ok(ToolSearch::default()) } else { read_data(&value).map_err(one) }
+        });
         #[cfg(feature = "models")]
         let models = source.section("models", |value| {
             toolwright_models::ModelConfig::read(&value).map_err(|error| one(error.misfit().clone()))
@@ -175,6 +185,8 @@ impl ToolFile {
         #[cfg(feature = "sandbox")]
         let sandboxes = source.section("sandboxes", |value| SandboxSection::read_named(&value).map_err(one));
         let scripts = source.section("scripts", |value| ScriptsSection::read(&value).map_err(one));
+        #[cfg(feature = "openapi")]
+        let openapi = source.section("openapi", |value| OpenApiSection::read(&value).map_err(one));
         #[cfg(feature = "python")]
         let python = source.section("python", |value| PythonSection::read(&value).map_err(one));
         ToolFile {
@@ -185,6 +197,7 @@ impl ToolFile {
             resources,
             title,
             instructions,
+            search: search.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "models")]
             models: models.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "sandbox")]
@@ -192,6 +205,8 @@ impl ToolFile {
             #[cfg(feature = "sandbox")]
             sandboxes,
             scripts: scripts.map(|section| section.value).unwrap_or_default(),
+            #[cfg(feature = "openapi")]
+            openapi: openapi.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "python")]
             python: python.map(|section| section.value).unwrap_or_default(),
         }
@@ -238,6 +253,11 @@ impl ToolFile {
         self.instructions.as_deref()
     }
 
+    /// How models search for tools when there are many.
+    pub fn tool_search(&self) -> &ToolSearch {
+        &self.search
+    }
+
     /// The models, by name.
     #[cfg(feature = "models")]
     pub fn models(&self) -> &FileModels {
@@ -260,6 +280,33 @@ impl ToolFile {
     #[cfg(feature = "python")]
     pub(crate) fn python(&self) -> &PythonSection {
         &self.python
+    }
+
+    /// Adds the tools of the OpenAPI documents that are needed, which nothing is started or reached for. A
+    /// path of a file that is not trusted may lead anywhere, so none is read for it.
+    pub(crate) fn add_openapi(
+        &self,
+        known: &KnownTools,
+        bound: &toolwright_lang::BoundFile,
+        needs: &Needs,
+        states: &mut std::collections::HashMap<String, toolwright_lang::ServerState>,
+    ) {
+        if !self.trusted || bound.error().is_some() {
+            return;
+        }
+        #[cfg(feature = "openapi")]
+        {
+            let folder = self.source.folder().unwrap_or(std::path::Path::new("."));
+            let surroundings = (known.variables(), known.through());
+            self.openapi.states(bound, needs, folder, surroundings, states);
+        }
+        #[cfg(not(feature = "openapi"))]
+        for (name, _) in bound.openapi_files().into_iter().filter(|(name, _)| needs.server(name)) {
+            let _ = known;
+            let error =
+                toolwright_core::ToolError::new("this program is built without the feature `openapi`");
+            states.insert(name, toolwright_lang::ServerState::Failed { error, required: true });
+        }
     }
 
     /// What a use of the file needs: which servers must be connected, which variables must be set.
@@ -285,6 +332,7 @@ impl ToolFile {
         #[cfg(not(feature = "mcp"))]
         let mut servers = std::collections::HashMap::new();
         servers.extend(self.script_tools(&bound, known));
+        self.add_openapi(known, &bound, &needs, &mut servers);
         bound.compile(&servers)
     }
 

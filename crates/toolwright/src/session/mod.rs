@@ -137,6 +137,7 @@ impl Session {
     fn governed(&self, caller: Caller, mut builder: RunBuilder) -> RunBuilder {
         let limits = self.file.limits();
         builder = builder.limits(limits.limits.clone()).hide(self.loaded.hidden_secrets());
+        builder = builder.tool_search(self.file.tool_search().clone());
         if let Some(calls) = limits.max_parallel {
             builder = builder.max_parallel(calls);
         }

@@ -247,6 +247,7 @@ impl SessionBuilder {
         };
         let mut states = self.with_python(&bound, &needs, states).await;
         states.extend(self.file.script_tools(&bound, &self.known));
+        self.file.add_openapi(&self.known, &bound, &needs, &mut states);
         (bound.compile(&states), listeners)
     }
 
@@ -266,6 +267,7 @@ impl SessionBuilder {
         };
         let mut states = self.with_python(&bound, &needs, states).await;
         states.extend(self.file.script_tools(&bound, &self.known));
+        self.file.add_openapi(&self.known, &bound, &needs, &mut states);
         (bound.compile(&states), ())
     }
 

@@ -48,6 +48,7 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("mcp", Map("server")),
                 ("python", Shape("python")),
                 ("scripts", Shape("scripts")),
+                ("openapi", Map("openapi")),
                 ("shared", Shape("shared")),
                 ("tools", List("definition")),
                 ("chat", Shape("chat")),
@@ -57,6 +58,8 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
                 ("models", Read(AuthorityReader::models)),
                 ("policy", Read(AuthorityReader::policy)),
                 ("limits", Shape("limits")),
+                // It hides definitions from models and gives none.
+                ("search", Inert),
                 // Read as they were parsed.
                 ("sandbox", Inert),
                 ("sandboxes", Inert),
@@ -93,6 +96,27 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
             ],
         ),
         ("scripts", &[("env", Read(AuthorityReader::script_setting)), ("timeout", Inert)]),
+        (
+            "search",
+            &[("when", Inert), ("tools", Inert), ("tokens", Inert), ("keep", Inert), ("results", Inert)],
+        ),
+        (
+            "openapi",
+            &[
+                ("base_url", Read(AuthorityReader::openapi_setting)),
+                ("auth", Read(AuthorityReader::openapi_setting)),
+                ("tags", Inert),
+                ("methods", Inert),
+                ("paths", Inert),
+                ("operations", Inert),
+                ("headers", Read(AuthorityReader::openapi_setting)),
+                ("network", Read(AuthorityReader::openapi_setting)),
+                ("select", Inert),
+                ("pages", Inert),
+                ("timeout", Inert),
+                ("max_output", Inert),
+            ],
+        ),
         (
             "environment_variable",
             &[

@@ -11,6 +11,9 @@ const PYTHON: &str = "python:";
 /// What references to scripts begin with.
 const SCRIPTS: &str = "script:";
 
+/// What references to OpenAPI documents begin with.
+const OPENAPI: &str = "openapi:";
+
 /// Tools that reach the public internet wherever a call leads them.
 const FETCHES: [&str; 4] = ["fetch_content", "fetch_page_text", "fetch_page_markdown", "fetch_page_links"];
 
@@ -273,6 +276,7 @@ impl AuthorityReader {
             }
             Some(reference) if reference.starts_with(PYTHON) => self.python_file(reference),
             Some(reference) if reference.starts_with(SCRIPTS) => self.script_files(reference),
+            Some(reference) if reference.starts_with(OPENAPI) => self.openapi_file(reference),
             _ => self.item(AuthorityKind::Other, format!("all tools of {value}"), value.clone()),
         }
     }
@@ -320,6 +324,35 @@ impl AuthorityReader {
         self.item(kind, format!("Python functions: {at} {}", on_one_line(value)), value.clone());
     }
 
+    /// An OpenAPI document, which says where requests go and what they do. Trust is bound to its content.
+    fn openapi_file(&mut self, reference: &str) {
+        let path = reference.strip_prefix(OPENAPI).unwrap_or(reference);
+        let ends = [".yaml/", ".yml/", ".json/"];
+        let end = ends.iter().filter_map(|ending| Some(path.find(ending)? + ending.len() - 1)).min();
+        let path = end.and_then(|end| path.get(..end)).unwrap_or(path);
+        let shown = format!("the API that the OpenAPI document {} describes", shell_word(path));
+        let folder = self.folder.clone();
+        for document in scripts::named_in(["sh", path], &folder, None) {
+            let (content, exact) = match &document.content {
+                ScriptContent::Hash(hash) => (hash.get(..12).unwrap_or_default().to_owned(), json!(hash)),
+                ScriptContent::Unchecked(why) => (format!("not checked: {why}"), json!(why)),
+            };
+            let shown = format!("{shown} (content {content})");
+            self.item(AuthorityKind::Reaches, shown, json!([OPENAPI, path, exact]));
+        }
+        self.item(AuthorityKind::Reaches, shown, json!([OPENAPI, path]));
+        self.path("an OpenAPI document is there", path);
+    }
+
+    /// What the file says about its OpenAPI documents.
+    pub(super) fn openapi_setting(&mut self, at: &str, value: &Value) {
+        let kind = match at.rsplit('.').next() {
+            Some("auth") => AuthorityKind::Reads,
+            _ => AuthorityKind::Reaches,
+        };
+        self.item(kind, format!("OpenAPI: {at} {}", on_one_line(value)), value.clone());
+    }
+
     fn custom(&mut self, tool: &Map<String, Value>) {
         let name = text(tool, "name").unwrap_or("?");
         self.confirmation(name, tool);
@@ -351,6 +384,9 @@ impl AuthorityReader {
         }
         if reference.starts_with(SCRIPTS) {
             return self.script_files(reference);
+        }
+        if reference.starts_with(OPENAPI) {
+            return self.openapi_file(reference);
         }
         let own = reference.rsplit(['.', '/']).next().unwrap_or(reference);
         let exact = json!([reference, config]);

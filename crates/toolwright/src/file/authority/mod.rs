@@ -243,7 +243,7 @@ impl AuthorityReader {
     /// Sections that are read as a whole are left out.
     fn sections(&mut self, content: &Value) {
         let Value::Object(sections) = content else { return };
-        let whole = ["mcp", "models", "policy", "python", "sandbox", "sandboxes", "scripts"];
+        let whole = ["mcp", "models", "openapi", "policy", "python", "sandbox", "sandboxes", "scripts"];
         for (_, section) in sections.iter().filter(|(name, _)| !whole.contains(&name.as_str())) {
             self.words(section, TextOrigin::OfTools);
         }

@@ -1,32 +1,36 @@
-//! References to files of Python functions, `python:tools.py` and `python:tools.py/search` for one of them,
-//! and to scripts, `script:bin/*.sh` and `script:bin/search.sh` for one of them.
+//! References to files that tools are made of: `python:tools.py`, `openapi:api.yaml` and `script:bin/*.sh`. One
+//! of the tools is meant with `/search` behind the first two, or with the path of one script.
 //!
-//! Such a file is treated like a server: which tools it has is unknown until its worker has imported it, or
-//! until its comments are read. Its name among the servers is the reference with the scheme.
+//! Such a file is treated like a server: which tools it has is unknown until it is opened. Its name among the
+//! servers is the reference with the scheme.
 
 use crate::yaml::{Data, Node};
 
-const SCHEME: &str = "python:";
+const PYTHON: &str = "python:";
+const OPENAPI: &str = "openapi:";
 const SCRIPTS: &str = "script:";
-const ENDING: &str = ".py";
 
-/// Whether a reference means a file of Python functions, one of them, or scripts.
-pub(crate) fn is_local(reference: &str) -> bool {
-    reference.starts_with(SCHEME) || reference.starts_with(SCRIPTS)
+/// Whether a reference means such a file, or a tool of one.
+pub(crate) fn is_file(reference: &str) -> bool {
+    [PYTHON, OPENAPI, SCRIPTS].iter().any(|scheme| reference.starts_with(scheme))
 }
 
-/// The source of a reference to one tool, and the name or pattern of the tool there. A script is a source of
-/// its own with one tool.
+/// The file of a reference to one tool, and the name of the tool. A script is a file with one tool, whatever
+/// its name.
 pub(crate) fn halves(reference: &str) -> Option<(&str, &str)> {
     if reference.starts_with(SCRIPTS) {
         return Some((reference, "*"));
     }
-    let end = reference.find(&format!("{ENDING}/")).map(|at| at + ENDING.len());
-    let at = end.or_else(|| reference.rfind('/')).filter(|_| is_local(reference))?;
+    let endings: &[&str] = match reference.starts_with(PYTHON) {
+        true => &[".py/"],
+        false => &[".yaml/", ".yml/", ".json/"],
+    };
+    let end = endings.iter().filter_map(|ending| Some(reference.find(ending)? + ending.len() - 1)).min();
+    let at = end.or_else(|| reference.rfind('/')).filter(|_| is_file(reference))?;
     Some((reference.get(..at)?, reference.get(at + 1..)?))
 }
 
-/// The name that a tool imported by itself has, where the reference says it.
+/// The name that a tool imported by itself has, where the reference states it.
 pub(crate) fn own_name(reference: &str) -> Option<String> {
     match reference.strip_prefix(SCRIPTS) {
         Some(path) => {
@@ -37,17 +41,22 @@ pub(crate) fn own_name(reference: &str) -> Option<String> {
     }
 }
 
-/// The path in the name of a file of Python functions.
-pub(crate) fn path(name: &str) -> Option<&str> {
-    name.strip_prefix(SCHEME)
+/// The path of a file of Python functions in its name.
+pub(crate) fn python_path(name: &str) -> Option<&str> {
+    name.strip_prefix(PYTHON)
+}
+
+/// The path of an OpenAPI document in its name.
+pub(crate) fn openapi_path(name: &str) -> Option<&str> {
+    name.strip_prefix(OPENAPI)
 }
 
 /// The pattern in the name of scripts.
-pub(crate) fn pattern(name: &str) -> Option<&str> {
+pub(crate) fn script_pattern(name: &str) -> Option<&str> {
     name.strip_prefix(SCRIPTS)
 }
 
-/// The names of all files of Python functions and scripts that a file imports from, each once.
+/// The names of all such files that a file imports from, each once.
 pub(crate) fn files(root: &Node) -> Vec<String> {
     let mut found = Vec::new();
     visit(root, &mut found);
@@ -62,7 +71,7 @@ fn visit(node: &Node, found: &mut Vec<String>) {
         Data::Map(entries) => {
             for (key, value) in entries {
                 match (&*key.key_text(), value.text()) {
-                    ("import_tools", Some(reference)) if is_local(reference) => {
+                    ("import_tools", Some(reference)) if is_file(reference) => {
                         found.push(reference.to_string());
                     }
                     ("import_tool", Some(reference)) => {
@@ -76,12 +85,13 @@ fn visit(node: &Node, found: &mut Vec<String>) {
     }
 }
 
-/// A server, file of functions or pattern of scripts, in words.
+/// A server or such a file, in words.
 pub(crate) fn described(name: &str) -> String {
-    match (path(name), pattern(name)) {
-        (Some(path), _) => format!("the Python file `{path}`"),
-        (_, Some(pattern)) => format!("the scripts `{pattern}`"),
-        _ => format!("the MCP server `{name}`"),
+    match (python_path(name), openapi_path(name), script_pattern(name)) {
+        (Some(path), _, _) => format!("the Python file `{path}`"),
+        (_, Some(path), _) => format!("the OpenAPI document `{path}`"),
+        (_, _, Some(pattern)) => format!("the scripts `{pattern}`"),
+        (None, None, None) => format!("the MCP server `{name}`"),
     }
 }
 
@@ -97,6 +107,8 @@ mod tests {
             ("python:bin/tools/run", Some(("python:bin/tools", "run"))),
             ("python:tools.py", None),
             ("mcp:a.py/b", None),
+            ("openapi:specs/pets.yaml/getPet", Some(("openapi:specs/pets.yaml", "getPet"))),
+            ("openapi:pets.yaml", None),
             ("script:bin/a.sh", Some(("script:bin/a.sh", "*"))),
         ] {
             assert_eq!(halves(reference), expected, "{reference}");
