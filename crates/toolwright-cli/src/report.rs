@@ -11,6 +11,7 @@ use toolwright::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
 use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, RunEnd, ToolError, ToolResult, nearest, text};
 
+use crate::commands::StopSignal;
 use crate::console::Console;
 use crate::prompt::printable;
 
@@ -71,6 +72,18 @@ impl std::fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+/// The command was told to stop: exit 130 or 143.
+#[derive(Debug)]
+pub struct Stopped(pub StopSignal);
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stopped by {}", self.0)
+    }
+}
+
+impl std::error::Error for Stopped {}
 
 /// An expression that does not compile (exit 2), or fails (exit 1).
 #[derive(Debug)]
@@ -284,6 +297,9 @@ pub fn print(console: &Console, error: &anyhow::Error) {
 }
 
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if let Some(Stopped(signal)) = error.downcast_ref() {
+        return ExitCode::from(signal.exit_code());
+    }
     let unread = |error: &Unevaluated| error.info.kind == ErrorKind::Parsing;
     let usage = error.is::<Usage>() || error.downcast_ref().is_some_and(unread);
     if usage { ExitCode::from(2) } else { ExitCode::FAILURE }

@@ -16,11 +16,13 @@ use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::console::Console;
+use crate::files;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
 use crate::server_questions::QuestionRoute;
+use crate::toolbox::Profile;
 use crate::{commands, report, runs, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
@@ -32,7 +34,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     what.file = what.file.or(what.also_file.take());
     let choice = what.file.clone().map(FileChoice::named);
-    let wanted = Wanted::tools(&what.tools).and_prompts();
+    let wanted = Wanted::tools(files::patterns(&what.tools)).and_prompts();
     let opening = Opening {
         wanted,
         policy: what.policy.as_deref(),
@@ -40,12 +42,13 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
         ..Opening::default()
     };
     let mut opened = opening.open(console, ParsedFile::of(console, choice.as_ref()).await?).await?;
-    let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
+    let profile = Profile::chosen(what.profile)?;
+    let tools = opened.tools(profile, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
     let sandboxing = if needs_sandbox { Sandboxing::WherePossible } else { Sandboxing::Never };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
-    let (builder, _) = opened.run(Caller::Model, &what.tools)?;
+    let (builder, _) = opened.run(Caller::Model, profile, &what.tools)?;
     let builder = builder.person(Arc::new(ClientPerson::default()));
     let offered = Offered::new(console, builder, "serve", &what.record, &what, &opened)?;
     let log = console.clone();
@@ -74,7 +77,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
             settle();
             tokio::select! {
                 served = server.serve_stdio() => served?,
-                _ = commands::told_to_stop() => {
+                _ = commands::stop_signal() => {
                     offered.run.cancel();
                     prompted.iter().for_each(|prompted| prompted.run.cancel());
                 }
@@ -200,10 +203,10 @@ async fn over_http(
     let stop = CancelToken::new();
     let (on_signal, console) = (stop.clone(), console.clone());
     tokio::spawn(async move {
-        commands::told_to_stop().await;
+        commands::stop_signal().await;
         console.say("stopping: what is under way is finished first; Ctrl-C again stops at once");
         on_signal.cancel();
-        commands::told_to_stop().await;
+        commands::stop_signal().await;
         std::process::exit(1);
     });
     listening.run(stop).await;

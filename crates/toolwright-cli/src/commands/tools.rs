@@ -8,13 +8,14 @@ use toolwright::dialect::Effect;
 use toolwright::lang::Wanted;
 use toolwright::mcp::ToolDefinition;
 use toolwright::wire::{Definition, define};
-use toolwright::{ToolSpec, Toolset, vendor};
+use toolwright::{ToolSpec, Toolset, glob_match, nearest, vendor};
 
 use crate::args::{Format, Tools};
 use crate::console::Console;
 use crate::opening::{FileChoice, Opening};
 use crate::report::Usage;
-use crate::{files, prompt, toolbox};
+use crate::toolbox::{self, Profile};
+use crate::{files, prompt};
 
 pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
@@ -28,16 +29,19 @@ pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
         [file] => Some(FileChoice::named(*file)),
         _ => return Err(Usage::new("one file at a time").into()),
     };
-    let all = match file {
+    let tools = match file {
         Some(file) => {
-            let opening = Opening { wanted: Wanted::tools(&patterns), runs: false, ..Opening::default() };
+            let opening = Opening {
+                wanted: Wanted::tools(files::patterns(&patterns)),
+                runs: false,
+                ..Opening::default()
+            };
             let opened = opening.open(console, file.parse(console).await?).await?;
             files::tell_of_chat(console, opened.session.loaded());
-            opened.tools()?
+            opened.tools(Profile::default(), &patterns)?
         }
-        None => toolbox::all()?,
+        None => toolbox::offered(Profile::chosen(what.profile)?, &patterns)?,
     };
-    let tools = chosen(all, &patterns)?;
     let mut out = console.stdout();
     let format = what.format.or(json.then_some(Format::Json));
     let Some(format) = format else {
@@ -92,12 +96,20 @@ pub fn chosen(tools: Toolset, patterns: &[String]) -> anyhow::Result<Toolset> {
         return Ok(tools);
     }
     let names: Vec<String> = tools.names().map(str::to_owned).collect();
-    let chosen = tools.filtered(patterns);
-    if chosen.is_empty() {
-        let error = Usage::new(format!("no tool matches {}", patterns.join(", ")));
-        return Err(error.hint(format!("the tools are: {}", names.join(", "))).into());
+    let is_unknown = |pattern: &&String| {
+        !pattern.starts_with('!')
+            && *pattern != files::NO_TOOLS
+            && !names.iter().any(|name| glob_match(pattern, name))
+    };
+    if let Some(pattern) = patterns.iter().find(is_unknown) {
+        let error = Usage::new(format!("no tool matches `{}`", prompt::printable(pattern)));
+        return Err(match nearest(pattern, names.iter().map(String::as_str)) {
+            Some(near) => error.hint(format!("did you mean `{near}`? The tools are: {}", names.join(", "))),
+            None => error.hint(format!("the tools are: {}", names.join(", "))),
+        }
+        .into());
     }
-    Ok(chosen)
+    Ok(tools.filtered(files::patterns(patterns)))
 }
 
 fn signature_name(spec: &ToolSpec) -> &str {

@@ -24,6 +24,7 @@ mod mcp;
 mod mistakes;
 mod pages;
 mod pictures;
+mod pipes;
 mod policy_layers;
 mod proxies;
 mod python;

@@ -36,7 +36,7 @@ pub fn calm(folder: &Path, shown: &str) -> String {
     let mut out = shown;
     for (pattern, text) in [
         (crate::RUN_ID, "[run]"),
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+", "[time]"),
         (r"( +|\()\d+(\.\d+)? (µs|ms|s)\b", "$1[span]"),
         (r" +\[span\]", " [span]"),
     ] {
