@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolwright_core::{Sandbox, ToolError};
+use toolwright_core::{DynSandbox, ToolError};
 
 use crate::cdp::{Cdp, CdpError, CdpEvent, lock};
 use crate::launch::{BrowserProcess, LaunchedBrowser, launch};
@@ -117,7 +117,7 @@ pub(crate) enum DialogAnswer {
 impl Engine {
     /// Starts a browser in a sandbox.
     pub(crate) async fn start(
-        sandbox: Arc<dyn Sandbox>,
+        sandbox: Arc<DynSandbox>,
         program: Option<&str>,
     ) -> Result<Arc<Engine>, ToolError> {
         let LaunchedBrowser { reader, writer, process } = launch(sandbox, program).await?;

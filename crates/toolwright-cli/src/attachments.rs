@@ -5,11 +5,11 @@ use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::time::Duration;
 
-use toolwright::Content;
+use toolwright::content::Content;
 use toolwright::documents::{
     DocumentKind, ReadLimits, ReadOptions, WorkerLimits, detect, read_in_worker, render,
 };
-use toolwright::text::clip;
+use toolwright_core::text::clip;
 
 use crate::console::Console;
 use crate::prompt::printable;

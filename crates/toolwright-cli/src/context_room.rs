@@ -1,8 +1,12 @@
 //! What takes the room in a request: instructions, tool definitions, the conversation.
 
-use toolwright::text::count;
-use toolwright::tokens::{estimate_text, estimate_tool};
-use toolwright::{ErrorInfo, ErrorKind, Message, ModelErrorKind, RunError, Toolset};
+use toolwright::Toolset;
+use toolwright::content::Message;
+use toolwright::model::ModelErrorKind;
+use toolwright::model::tokens::{estimate_text, estimate_tool};
+use toolwright::run::RunError;
+use toolwright::tool::{ErrorInfo, ErrorKind};
+use toolwright_core::text::count;
 
 use crate::console::Console;
 use crate::prompt::printable;

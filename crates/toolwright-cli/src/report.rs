@@ -7,9 +7,14 @@ use toolwright_util::lock;
 
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
-use toolwright::expr;
+use toolwright::ToolError;
+use toolwright::content::ToolResult;
+use toolwright::events::EventKind;
+use toolwright::lang::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
-use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, RunEnd, ToolError, ToolResult, nearest, text};
+use toolwright::run::RunEnd;
+use toolwright::tool::{CallNote, ErrorInfo, ErrorKind};
+use toolwright_core::{nearest, text};
 
 use crate::commands::StopSignal;
 use crate::console::Console;
@@ -358,7 +363,14 @@ fn plain_info(error: &anyhow::Error) -> ErrorInfo {
     if let Some(Unevaluated { info, .. }) = error.downcast_ref() {
         return info.clone();
     }
-    let hint = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
+    let set_up = error.downcast_ref::<toolwright::Error>();
+    if let Some(error) = set_up.and_then(|error| error.downcast_ref::<ToolError>()) {
+        return error.info();
+    }
+    let hint = match error.downcast_ref::<Usage>() {
+        Some(usage) => usage.hint.clone(),
+        None => set_up.and_then(|error| error.hint()).map(str::to_owned),
+    };
     let kind = if error.downcast_ref::<Usage>().is_some() { ErrorKind::Parsing } else { ErrorKind::Fatal };
     // With its causes, which a person is shown line by line.
     ErrorInfo { kind, message: format!("{error:#}"), hint }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 use serde_json::{Map, Value};
 use toolwright::lang::read_data;
-use toolwright::nearest;
+use toolwright_core::nearest;
 
 use crate::chat::display;
 use crate::report::Usage;

@@ -1,10 +1,12 @@
 //! The tools the program has, and the profiles that models are offered.
 
 use clap::ValueEnum;
+use toolwright::Toolset;
 use toolwright::browser::BrowserOptions;
 use toolwright::data::DataTools;
+use toolwright::model::Proxies;
+use toolwright::tool::{ToolDef, ToolsetError};
 use toolwright::tools::Options;
-use toolwright::{Proxies, ToolDef, Toolset, ToolsetError};
 
 use crate::report::Usage;
 use crate::settings::Settings;
@@ -220,7 +222,7 @@ pub fn definitions(tools: &Toolset) -> impl Iterator<Item = ToolDef> {
 
 #[cfg(test)]
 mod tests {
-    use toolwright::tokens::estimate_tool;
+    use toolwright::model::tokens::estimate_tool;
 
     use super::*;
 

@@ -29,9 +29,11 @@ mod context;
 mod data_error;
 mod definition;
 mod dispatch;
+mod erased;
 mod error;
 mod glob;
 mod idle;
+mod into_toolset;
 mod message;
 mod model;
 mod nearest;
@@ -43,6 +45,7 @@ mod prepare;
 mod sandbox;
 pub mod schema;
 mod secret;
+mod setup_error;
 mod shape;
 mod store;
 pub mod text;
@@ -60,9 +63,11 @@ pub use dispatch::{
     AskPurpose, CallNote, CallTimeout, Dispatch, Invocation, InvokeOptions, Origin, PersonWait,
     ProgressListener, Requester,
 };
+pub use erased::{DynApprover, DynModel, DynPerson, DynProcessHandle, DynSandbox, DynTool, DynToolSource};
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use idle::{wait, with_idle_listener};
+pub use into_toolset::IntoToolset;
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
 pub use model::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
@@ -81,6 +86,7 @@ pub use sandbox::{
     PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
 };
 pub use secret::Secret;
+pub use setup_error::{Error, FileLocation};
 pub use shape::JsonShape;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
@@ -92,7 +98,7 @@ pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 
 #[cfg(feature = "macros")]
-pub use toolwright_macros::{tool, toolset};
+pub use toolwright_macros::{parameters, tool, toolset};
 
 /// What the macros' output needs; not for use by hand.
 #[doc(hidden)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
 use toolwright_core::schema::Schema;
-use toolwright_core::{Annotations, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
+use toolwright_core::{Annotations, DynTool, ToolPolicy, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
 use crate::diag::{FileSpan, Problems, Severity};
@@ -402,7 +402,7 @@ impl<'b> FileBuilder<'b> {
 
     pub(crate) fn register(
         &mut self,
-        tool: Arc<dyn Tool>,
+        tool: Arc<DynTool>,
         takes: Vec<Arc<str>>,
         gives_blocks: bool,
         place: FileSpan,

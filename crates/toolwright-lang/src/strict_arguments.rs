@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Arguments, Entry, Tool, ToolError, Toolset};
+use toolwright_core::{Arguments, DynTool, Entry, ToolError, Toolset};
 
 use crate::flow::ImportedTool;
 
@@ -21,7 +21,7 @@ pub(crate) fn exact(tools: Toolset) -> Toolset {
             }
             ImportedTool::exact(entry.tool.clone(), texts)
         };
-        let tool: Arc<dyn Tool> = Arc::new(tool);
+        let tool: Arc<DynTool> = Arc::new(tool);
         Some(tool)
     })
 }

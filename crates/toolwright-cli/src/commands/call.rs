@@ -6,12 +6,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use toolwright::Toolset;
+use toolwright::content::{Content, Media, ToolCall, ToolResult};
+use toolwright::events::{Event, EventKind};
+use toolwright::file::{Caller, Connect, Sandboxing};
 use toolwright::lang::Wanted;
-use toolwright::session::{Caller, Connect, Sandboxing};
-use toolwright::{
-    CallNote, Content, ErrorInfo, ErrorKind, Event, EventKind, Media, RunEnd, ToolCall, ToolDef, ToolResult,
-    Toolset,
-};
+use toolwright::run::RunEnd;
+use toolwright::tool::{CallNote, ErrorInfo, ErrorKind, ToolDef};
 
 use crate::args::CallArgs;
 use crate::commands::until_stopped;
@@ -167,12 +168,12 @@ fn with_timeout(tools: Toolset, what: &CallArgs) -> anyhow::Result<Toolset> {
 
 /// An error when reading the JSON text would change a number in it, or drop a value.
 fn all_kept(json: &str) -> anyhow::Result<()> {
-    if let Some(key) = toolwright::schema::repeated_key(json) {
-        let key = printable(&toolwright::text::clip(&key, 100));
+    if let Some(key) = toolwright::tool::schema::repeated_key(json) {
+        let key = printable(&toolwright_core::text::clip(&key, 100));
         return Err(Usage::new(format!("the key `{key}` is in the arguments twice")).into());
     }
-    let Some(number) = toolwright::schema::lossy_integer(json) else { return Ok(()) };
-    let number = toolwright::text::clip(number, 100);
+    let Some(number) = toolwright::tool::schema::lossy_integer(json) else { return Ok(()) };
+    let number = toolwright_core::text::clip(number, 100);
     let error = Usage::new(format!("the number {number} has more digits than are kept"));
     Err(error
         .hint("integers have at most 64 bits; write a larger one as text where the tool takes text")

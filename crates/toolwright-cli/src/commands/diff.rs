@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::json;
-use toolwright::{ErrorInfo, ErrorKind};
+use toolwright::tool::{ErrorInfo, ErrorKind};
 
 use crate::args::DiffRuns;
 use crate::commands::runs::{summary, took};

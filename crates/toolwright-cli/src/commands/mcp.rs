@@ -4,13 +4,15 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use toolwright::content::ToolCall;
+use toolwright::events::Event;
 use toolwright::mcp::{
     Answers, DefinitionFinding, HttpTarget, LockFile, LockedServer, LockedTool, McpServer, McpServerBuilder,
     ServerCommand, ServerStatus, Target, inspect_definition, visible,
 };
-use toolwright::{
-    ErrorInfo, ErrorKind, Event, ExecRequest, Policy, Run, Secret, ToolCall, ToolSource as _, Toolset,
-};
+use toolwright::sandbox::ExecRequest;
+use toolwright::tool::{ErrorInfo, ErrorKind, Secret, ToolSource as _};
+use toolwright::{Policy, Run, Toolset};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};

@@ -24,7 +24,8 @@ pub mod tools;
 pub mod trust;
 pub mod view;
 
-use toolwright::{Run, RunEnd};
+use toolwright::Run;
+use toolwright::run::RunEnd;
 
 use crate::report::Stopped;
 

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use toolwright::Run;
+use toolwright::events::{Event, EventKind};
 use toolwright::file::ToolFile;
+use toolwright::file::{Caller, Sandboxing};
 use toolwright::lang::Wanted;
 use toolwright::mcp::{
     ClientPerson, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
 };
-use toolwright::session::{Caller, Sandboxing};
-use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
+use toolwright::run::RunBuilder;
+use toolwright::tool::{CancelToken, Secret};
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::console::Console;
@@ -126,7 +129,7 @@ impl Offered {
 
     /// Ends the run. A client that only looked is not worth keeping.
     fn finish(self) -> anyhow::Result<()> {
-        self.run.finish(toolwright::RunEnd::Done)?;
+        self.run.finish(toolwright::run::RunEnd::Done)?;
         if let Some(path) = self.record.filter(|_| !self.called.load(Ordering::Relaxed)) {
             let _ = runs::remove(&path);
         }
@@ -217,9 +220,9 @@ async fn over_http(
 /// its first client has said hello, which takes some of them too.
 fn settle() {
     tokio::spawn(async {
-        toolwright::sandbox::release_program_pages();
+        toolwright_sandbox::release_program_pages();
         tokio::time::sleep(SETTLED).await;
-        toolwright::sandbox::release_program_pages();
+        toolwright_sandbox::release_program_pages();
     });
 }
 

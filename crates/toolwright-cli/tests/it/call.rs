@@ -15,7 +15,7 @@ fn a_call_prints_its_result_and_nothing_else_on_stdout() {
 fn the_record_of_a_call_has_a_beginning_and_an_end() {
     let folder = tempfile::tempdir().unwrap();
     show_in(folder.path(), &["call", "add", "x=1", "y=2", "--transcript", "run.jsonl"], "");
-    let transcript = toolwright::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
+    let transcript = toolwright::events::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
     let words: Vec<String> = transcript
         .events
         .iter()

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_core::{
-    ApprovalRequest, Approver, Choice, Decision, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
+    ApprovalRequest, Choice, Decision, DynApprover, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
     ToolError, ToolPolicy, ToolSpec, Validator,
 };
 
@@ -64,7 +64,7 @@ pub(crate) struct Approvals {
     /// What would be asked is approved.
     pub(crate) assume_yes: bool,
     /// Who is asked, in this order, until one decides.
-    pub(crate) approvers: Vec<Arc<dyn Approver>>,
+    pub(crate) approvers: Vec<Arc<DynApprover>>,
     /// The models that rules name.
     pub(crate) reviewers: Vec<Reviewer>,
 }

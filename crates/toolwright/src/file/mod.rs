@@ -1,7 +1,7 @@
 //! A file of tools, parsed: each section has its own type and knows where it stands.
 //!
 //! Parsing and checking start nothing and read nothing but the file. A
-//! [`Session`](crate::session::Session) opens a file for use.
+//! [`Session`] opens a file for use.
 
 mod authority;
 mod known;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde_json::Value;
 #[cfg(feature = "sandbox")]
 use toolwright_core::ToolError;
-use toolwright_core::{DataError, read_data};
+use toolwright_core::{DataError, Error, read_data};
 use toolwright_lang::{
     Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
@@ -34,6 +34,12 @@ pub(crate) use self::sandbox::open_policy;
 pub use self::sandbox::{SandboxKind, SandboxPlan, SandboxSection, in_sandbox};
 #[cfg(feature = "sandbox")]
 pub(crate) use self::sandbox::{closed, give_sandboxes};
+pub use crate::environment::Environment;
+#[cfg(feature = "sandbox")]
+pub use crate::session::Sandboxing;
+pub use crate::session::{Caller, Connect, Session, SessionBuilder, UntrustedFile};
+#[doc(inline)]
+pub use toolwright_core::FileLocation;
 
 /// The models of a file, by name.
 #[cfg(feature = "models")]
@@ -57,7 +63,7 @@ pub type FileModels = std::collections::BTreeMap<String, toolwright_models::Mode
 /// assert_eq!(file.limits().limits.tool_calls, Some(3));
 /// let problems = file.check(&KnownTools::new());
 /// assert_eq!(problems[0].line, 7);
-/// # Ok::<(), toolwright::lang::LoadError>(())
+/// # Ok::<(), toolwright::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct ToolFile {
@@ -95,8 +101,8 @@ pub struct LimitsSection {
 impl ToolFile {
     /// Parses a file with everything it includes. The error has all problems of its form and of its sections;
     /// what concerns its tools is found by [`check`](Self::check).
-    pub fn parse(source: impl Into<Source>) -> Result<Self, LoadError> {
-        Self::parse_all(source).into_result()
+    pub fn parse(source: impl Into<Source>) -> Result<Self, Error> {
+        Ok(Self::parse_all(source).into_result()?)
     }
 
     /// Parses what can be parsed: sections with problems are left out, and [`error`](Self::error) says which.
@@ -113,8 +119,7 @@ impl ToolFile {
     /// session of it cannot be opened. It is not read through links, and reads at most 1 MiB.
     ///
     /// ```
-    /// use toolwright::file::ToolFile;
-    /// use toolwright::session::{OpenError, Session};
+    /// use toolwright::file::{Session, ToolFile, UntrustedFile};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
     /// let folder = tempfile::tempdir()?;
@@ -122,7 +127,7 @@ impl ToolFile {
     /// let found = ToolFile::parse_found(folder.path().join("t.yaml"), folder.path());
     /// assert!(found.error().is_none() && !found.is_trusted());
     /// let opened = Session::builder(found).open().await;
-    /// assert!(matches!(opened, Err(OpenError::Untrusted)));
+    /// assert!(opened.unwrap_err().downcast_ref::<UntrustedFile>().is_some());
     /// # Ok::<(), std::io::Error>(())
     /// # }).unwrap();
     /// ```

@@ -10,12 +10,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::Value;
+use toolwright::content::{Content, Message};
+use toolwright::events::Event;
+use toolwright::file::Caller;
+use toolwright::limits::RunLimits;
+use toolwright::model::{DynModel, StopReason, ToolChoice};
 use toolwright::prompted::{PromptFormat, Prompted};
-use toolwright::session::Caller;
-use toolwright::{
-    Content, Conversation, Event, LoopOptions, Message, Model, Policy, RunBuilder, RunEnd, RunError,
-    RunLimits, Secret, StopReason, ToolChoice, Toolset, completion,
-};
+use toolwright::run::{Conversation, LoopOptions, RunBuilder, RunEnd, RunError, completion};
+use toolwright::tool::Secret;
+use toolwright::{Policy, Toolset};
 
 use self::question::Question;
 use self::screen::Screen;
@@ -63,7 +66,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     let Prepared { builder, named, secrets, limits, used } =
         prepare(console, &what.using, file.as_ref()).await?;
     let model = models::choose(console, what.model.as_deref(), &named)?;
-    let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
+    let model: Arc<DynModel> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
     let repeats = limits.repeats.or(Some(system_prompt::REPEATS));
     let cost = what.max_cost.or(limits.cost);
@@ -205,7 +208,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
 /// value of the last answer or what is wrong with it.
 async fn answered(
     conversation: &mut Conversation,
-    model: &dyn Model,
+    model: &DynModel,
     schema: Option<&AnswerSchema>,
 ) -> Result<(Option<RunEnd>, Option<Result<Value, String>>), RunError> {
     let mut end = conversation.answer(model).await?;
@@ -223,7 +226,7 @@ async fn answered(
 }
 
 /// Prints one event of the run, without secrets.
-fn print_event(console: &Console, redactor: &toolwright::Redactor, event: &Event) {
+fn print_event(console: &Console, redactor: &toolwright::events::Redactor, event: &Event) {
     let Ok(mut value) = serde_json::to_value(event) else { return };
     redactor.redact(&mut value);
     // A reader that went away is noticed at the end.
@@ -293,7 +296,7 @@ pub async fn prepare(
 }
 
 /// The model, told about the tools in the prompt when that was asked for.
-pub fn prompted(model: Box<dyn Model>, format: Option<PromptWay>) -> Box<dyn Model> {
+pub fn prompted(model: Box<DynModel>, format: Option<PromptWay>) -> Box<DynModel> {
     match format {
         None => model,
         Some(PromptWay::Xml) => Box::new(Prompted::new(model).format(PromptFormat::Xml)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolwright::{Content, Message};
+use toolwright::content::{Content, Message};
 
 use crate::attachments;
 use crate::console::Console;

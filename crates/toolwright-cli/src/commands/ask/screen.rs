@@ -5,7 +5,10 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use toolwright::{Event, EventKind, Message, ModelDelta, RunBuilder};
+use toolwright::content::Message;
+use toolwright::events::{Event, EventKind};
+use toolwright::model::ModelDelta;
+use toolwright::run::RunBuilder;
 use toolwright_util::lock;
 
 use crate::chat::calls::CallTree;

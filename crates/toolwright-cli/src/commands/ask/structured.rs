@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolwright::schema::{MAX_DEPTH, Schema, depth};
-use toolwright::text::clip;
+use toolwright::tool::schema::{MAX_DEPTH, Schema, depth};
+use toolwright_core::text::clip;
 
 use crate::report::Usage;
 
