@@ -1,4 +1,5 @@
-//! Files that a person attaches to a question: text and pictures as they are, documents as `read` prints them.
+//! Files that a person attaches to a question: text and pictures as they are, documents as `read` prints
+//! them.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};

@@ -323,6 +323,9 @@ fn info(error: &anyhow::Error) -> ErrorInfo {
 
 /// What a person can do about an error. What a tool may write is theirs to say, whatever a model is told.
 pub fn way_out(info: &ErrorInfo) -> Option<String> {
+    if info.kind == ErrorKind::Approval && info.message.ends_with(NOBODY_TO_ASK) {
+        return info.hint.clone().or_else(|| Some(YES.to_owned()));
+    }
     let refused = info.kind == ErrorKind::Permission && info.message.ends_with("is read-only");
     match refused || info.message.contains(READ_ONLY) {
         true => Some(WRITE.to_owned()),
@@ -348,6 +351,12 @@ pub fn hint_to_write(console: &Console, output: &str) {
 
 /// What programs say that may not write.
 const READ_ONLY: &str = "Read-only file system";
+
+/// How the error of a call ends that was to be asked about, without a terminal.
+const NOBODY_TO_ASK: &str = "there is nobody to ask";
+
+/// The way out of it.
+const YES: &str = "`--yes` approves what rules ask about";
 
 /// The way out for a tool that wanted to write.
 const WRITE: &str = "tools may write where they are allowed to: `--write .` on the command line, or `sandbox: {write: [.]}` in \

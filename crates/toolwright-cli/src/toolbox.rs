@@ -12,8 +12,8 @@ use crate::report::Usage;
 use crate::settings::Settings;
 use crate::{commands, demo};
 
-/// The built-in tools that a model is offered where no file is used. Every definition takes room in each request,
-/// and small models choose worse among many.
+/// The built-in tools that a model is offered where no file is used. Every definition takes room in each
+/// request, and small models choose worse among many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
     /// A shell, files, search, pages of the web, a plan, questions.

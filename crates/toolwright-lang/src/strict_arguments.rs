@@ -8,8 +8,8 @@ use toolwright_core::{Arguments, DynTool, Entry, ToolError, Toolset};
 
 use crate::flow::ImportedTool;
 
-/// The same tools, which do not take a number for text. A flow drops what it does not know, as in llm-workers,
-/// where `check` has warned of it.
+/// The same tools, which do not take a number for text. A flow drops what it does not know, as in
+/// llm-workers, where `check` has warned of it.
 pub(crate) fn exact(tools: Toolset) -> Toolset {
     tools.replaced(|entry| {
         let tool = if is_flow(entry) {

@@ -51,7 +51,8 @@ pub struct RunFile {
     /// Go on with the next input when one fails; the exit code is still 1.
     #[arg(long)]
     pub keep_going: bool,
-    /// Approval rules (YAML), beside those of the file. What no rule is about is approved: you started the run.
+    /// Approval rules (YAML), beside those of the file. What no rule is about is approved: you started the
+    /// run.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Approve what rules ask about. What they refuse stays refused.
@@ -95,7 +96,8 @@ pub struct CallArgs {
     /// Save pictures and other files of the result here.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub save_to: PathBuf,
-    /// Approval rules (YAML), beside those of the file. What no rule is about is approved: you typed the call.
+    /// Approval rules (YAML), beside those of the file. What no rule is about is approved: you typed the
+    /// call.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Approve what rules ask about. What they refuse stays refused.

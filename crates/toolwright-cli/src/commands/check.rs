@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use toolwright::lang::{Diagnostic, Severity};
+use toolwright::lang::{Diagnostic, NOT_STARTED, Severity};
 use toolwright::{Policy, Toolset};
 use toolwright_core::DataError;
 
@@ -134,7 +134,7 @@ async fn check_file(
     let problems = parsed.file.check_tools(&loaded);
     // A policy beside the file is one more place for mistakes.
     let beside = PolicyFindings::read(policy, &with_built_in(loaded.tools())?)?;
-    let is_warning = |problem: &&Diagnostic| problem.severity == Severity::Warning;
+    let is_warning = |problem: &&Diagnostic| problem.severity == Severity::Warning && !is_note(problem);
     let warnings = problems.iter().filter(is_warning).count() + beside.warnings.len();
     let in_file = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let errors = in_file + beside.problems.len();
@@ -158,7 +158,11 @@ async fn check_file(
         return Err(if json { found } else { found.showing(&problems) }.into());
     }
     if !json {
-        problems.iter().for_each(|warning| console.say(format_args!("{}\n", printable(&warning.render()))));
+        for problem in &problems {
+            let shown = printable(&problem.render());
+            let shown = if is_note(problem) { shown.replacen("warning:", "note:", 1) } else { shown };
+            console.say(format_args!("{shown}\n"));
+        }
         files::tell_of_chat(console, &loaded);
         files::tell_of_left_out(console, &loaded);
         let tools = counted(loaded.tools().len() as u64, "tool");
@@ -166,6 +170,11 @@ async fn check_file(
         console.line(format_args!("{}: {tools}{rules}: {}", choice.path.display(), outcome(warnings)))?;
     }
     Ok(warnings)
+}
+
+/// That a server was not started is reported, and is not a mistake of the file.
+fn is_note(problem: &Diagnostic) -> bool {
+    problem.message.ends_with(NOT_STARTED)
 }
 
 /// The tools of a file and the built-in ones: a policy of its own also holds where the file is not used.

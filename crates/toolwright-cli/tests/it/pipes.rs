@@ -1,4 +1,5 @@
-//! `ask` and `run` in pipes: stdin, attachments, instructions, structured answers, events, and what is left out.
+//! `ask` and `run` in pipes: stdin, attachments, instructions, structured answers, events, and what is left
+//! out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -23,8 +23,8 @@ impl Policy {
         self.unknown_tools_but(tools, |_| false)
     }
 
-    /// The same without the patterns that may be about tools which are not known yet, such as those of a server
-    /// that was not started.
+    /// The same without the patterns that may be about tools which are not known yet, such as those of a
+    /// server that was not started.
     pub fn unknown_tools_but(&self, tools: &Toolset, open: impl Fn(&str) -> bool) -> Vec<DataError> {
         let names: Vec<&str> = tools.names().collect();
         let before = tools.iter().flat_map(|entry| &entry.tool.policy().known_as).map(|name| &**name);

@@ -171,8 +171,8 @@ impl RunBuilder {
 
     /// Says that a person makes the calls of this run: what no rule of the [policies](Self::policy) is about
     /// is approved, with all that flows do for these calls, also where a tool waits for a person's word. A
-    /// rule that asks, asks, and one that rejects, rejects. The calls that models make inside them are decided
-    /// about as in any run. No model can have the run's own conversation.
+    /// rule that asks, asks, and one that rejects, rejects. The calls that models make inside them are
+    /// decided about as in any run. No model can have the run's own conversation.
     #[must_use]
     pub fn started_by_person(mut self) -> Self {
         self.by_person = true;

@@ -201,8 +201,8 @@ impl TurnLoop<'_> {
 
     /// The calls that may be made; the others get their results. `None` when asking for them ended the run.
     ///
-    /// A model that goes in a circle is told so first. If it goes on, it gets no more tools, so that it answers
-    /// with what the results say; if it calls all the same, that is the end.
+    /// A model that goes in a circle gets a refusal first. If it goes on, it gets no more tools, so that it
+    /// answers with what the results say; if it still calls, that is the end.
     fn allowed(
         &mut self,
         mut calls: Vec<ToolCall>,

@@ -314,7 +314,7 @@ impl ToolFile {
     pub fn check_policy(&self, loaded: &Loaded) -> Vec<Diagnostic> {
         let Some(section) = &self.policy else { return Vec::new() };
         let at = |severity: Severity| move |misfit| self.source.diagnostic(section, severity, misfit);
-        // The tools of a server that was not started are not known, and a rule about them is no mistake.
+        // The tools of a server that was not started are not known, and a rule about them is not a mistake.
         let is_open = |pattern: &str| pattern.starts_with("mcp:") || loaded.why_missing(pattern).is_some();
         let tools = section.value.unknown_tools_but(loaded.tools(), is_open);
         let tools = tools.into_iter().map(at(Severity::Warning));

@@ -204,8 +204,8 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     }
 }
 
-/// Lets the model answer, and again while its answer does not follow the schema. Gives how that ended, and the
-/// value of the last answer or what is wrong with it.
+/// Lets the model answer, and again while its answer does not follow the schema. Gives how that ended, and
+/// the value of the last answer or what is wrong with it.
 async fn answered(
     conversation: &mut Conversation,
     model: &DynModel,

@@ -1,5 +1,5 @@
-//! The run of `ask` as it happens: the model's words on stdout while they come, when that is a terminal; calls,
-//! what is under way and what was spent on stderr.
+//! The run of `ask` as it happens: the model's words on stdout while they come, when that is a terminal;
+//! calls, what is under way and what was spent on stderr.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ impl Screen {
         builder
     }
 
-    /// Draws what is under way until the result is dropped. Nothing where stderr is no terminal.
+    /// Draws what is under way until the result is dropped. Nothing where stderr is not a terminal.
     pub fn draw(self: &Arc<Self>) -> Drawing {
         lock(&self.state).waiting = Some(Instant::now());
         let is_drawn = self.console.stderr().is_terminal() && !self.console.is_silent() && !lines::is_dumb();
