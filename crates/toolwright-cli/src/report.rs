@@ -78,7 +78,7 @@ impl std::fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// The command was told to stop: exit 130 or 143.
+/// A signal stopped the command: exit 130 or 143.
 #[derive(Debug)]
 pub struct Stopped(pub StopSignal);
 

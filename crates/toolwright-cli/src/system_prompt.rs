@@ -8,7 +8,7 @@ use toolwright::Toolset;
 use crate::report::Usage;
 use crate::settings::Settings;
 
-/// How often in a row a model may make the same calls with the same results before it is told to stop.
+/// How often in a row a model may make the same calls with the same results before a call is refused.
 pub const REPEATS: u64 = 2;
 
 /// For a model with tools. Without the second sentence small models repeat a call until the turn limit.

@@ -53,7 +53,7 @@ pub fn newest() -> Option<PathBuf> {
 pub fn latest() -> anyhow::Result<(PathBuf, SavedChat)> {
     let Some(path) = newest() else {
         let error = Usage::new("there is no conversation in this folder to continue");
-        return Err(error.hint("`ask` and `chat` leave one, unless they are told --no-record").into());
+        return Err(error.hint("`ask` and `chat` leave one, unless --no-record is given").into());
     };
     let saved = SavedChat::load(&path)?;
     Ok((path, saved))

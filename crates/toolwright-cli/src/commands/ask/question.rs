@@ -11,7 +11,7 @@ use crate::attachments;
 use crate::console::Console;
 use crate::report::Usage;
 
-/// How long stdin may stay open and silent before a person is told that it is waited for.
+/// How long stdin may stay open and silent before the wait is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a model is asked.

@@ -1,5 +1,5 @@
-//! Answers that follow a JSON Schema: how the model is told, how its answer is read, and what it is told when
-//! the answer does not fit.
+//! Answers that follow a JSON Schema: the model's instructions, how its answer is read, and the correction
+//! when it does not fit.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ impl AnswerSchema {
         self.0.json()
     }
 
-    /// What the model is told beside its other instructions.
+    /// The instruction for the model, beside its others.
     pub fn instruction(&self) -> String {
         format!(
             "Your final answer must be one JSON value that follows this JSON Schema, and nothing else:\n{}",
