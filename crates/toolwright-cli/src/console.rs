@@ -4,7 +4,7 @@
 //! else opens stdin, stdout or stderr.
 
 use std::fmt::Display;
-use std::io::{IsTerminal as _, Stderr, Stdin, Stdout, StdoutLock, Write as _};
+use std::io::{IsTerminal as _, Stderr, StderrLock, Stdin, Stdout, StdoutLock, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -41,6 +41,10 @@ pub struct Console(Arc<ConsoleStreams>);
 
 struct ConsoleStreams {
     output: Output,
+    /// True when only results, errors and questions are printed.
+    quiet: bool,
+    /// True while the last line of stderr shows what is under way.
+    status: AtomicBool,
     stdin: Stdin,
     stdout: Stdout,
     stderr: Stderr,
@@ -76,10 +80,18 @@ pub fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
 
 impl Console {
     /// The console of this process.
-    #[expect(clippy::disallowed_methods, reason = "the streams are opened here, and nowhere else")]
+    #[cfg(test)]
     pub fn new(output: Output) -> Self {
+        Self::open(output, false)
+    }
+
+    /// The console of this process. A quiet one prints no [remarks](Self::remark).
+    #[expect(clippy::disallowed_methods, reason = "the streams are opened here, and nowhere else")]
+    pub fn open(output: Output, quiet: bool) -> Self {
         Console(Arc::new(ConsoleStreams {
             output,
+            quiet,
+            status: AtomicBool::new(false),
             stdin: std::io::stdin(),
             stdout: std::io::stdout(),
             stderr: std::io::stderr(),
@@ -121,10 +133,38 @@ impl Console {
         }
     }
 
-    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr does not stop
-    /// or to fail.
+    /// True when remarks are not printed.
+    pub fn is_silent(&self) -> bool {
+        self.0.quiet || self.is_json()
+    }
+
+    /// Prints something about the work for the person who follows it: not with --quiet, and not for programs.
+    pub fn remark(&self, text: impl Display) {
+        if !self.is_silent() {
+            self.say(text);
+        }
+    }
+
+    /// Shows what is under way in the last line of a terminal, until something else is printed. Not while a
+    /// question is open.
+    pub fn status(&self, line: &str) {
+        let mut out = self.0.stderr.lock();
+        if !out.is_terminal() || self.0.question.try_lock().is_err() {
+            return;
+        }
+        self.0.status.store(true, Ordering::Relaxed);
+        let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+    }
+
+    /// Takes that line away.
+    pub fn clear_status(&self) {
+        clear_status(&self.0.status, &mut self.0.stderr.lock());
+    }
+
+    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is not an error.
     pub fn say(&self, text: impl Display) {
         let mut out = self.0.stderr.lock();
+        clear_status(&self.0.status, &mut out);
         let text = text.to_string();
         let text = match lines::columns(&out) {
             Some(columns) => lines::wrapped(&text, columns, 0),
@@ -174,7 +214,15 @@ impl Console {
 
     /// Waits until no other question is open.
     pub(super) async fn question_turn(&self) -> OwnedMutexGuard<()> {
-        self.0.question.clone().lock_owned().await
+        let turn = self.0.question.clone().lock_owned().await;
+        self.clear_status();
+        turn
+    }
+}
+
+fn clear_status(shown: &AtomicBool, out: &mut StderrLock<'_>) {
+    if shown.swap(false, Ordering::Relaxed) {
+        let _ = write!(out, "\r\x1b[K").and_then(|()| out.flush());
     }
 }
 

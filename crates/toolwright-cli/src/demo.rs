@@ -156,8 +156,8 @@ pub fn stage(
     std::env::set_current_dir(&folder)?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     match home.and_then(|home| folder.strip_prefix(home).ok().map(PathBuf::from)) {
-        Some(rest) => console.say(format_args!("the demo works in ~/{}", rest.display())),
-        None => console.say(format_args!("the demo works in {}", folder.display())),
+        Some(rest) => console.remark(format_args!("the demo works in ~/{}", rest.display())),
+        None => console.remark(format_args!("the demo works in {}", folder.display())),
     }
     Ok(file)
 }

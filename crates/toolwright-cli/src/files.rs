@@ -24,7 +24,7 @@ pub fn choose(console: &Console, named: Option<PathBuf>) -> Option<FileChoice> {
 pub fn default(console: &Console) -> Option<FileChoice> {
     let there = is_here();
     if there {
-        console.say(format_args!("using {DEFAULT}, which is here"));
+        console.remark(format_args!("using ./{DEFAULT}"));
     }
     there.then(|| FileChoice::found(DEFAULT))
 }
@@ -35,9 +35,16 @@ pub fn is_here() -> bool {
     std::fs::symlink_metadata(DEFAULT).is_ok_and(|found| found.is_file() || found.is_symlink())
 }
 
+/// The pattern that matches no tool.
+pub const NO_TOOLS: &str = "none";
+
 /// The given patterns; without any, `*`.
 pub fn patterns(given: &[String]) -> Vec<&str> {
-    if given.is_empty() { vec!["*"] } else { given.iter().map(String::as_str).collect() }
+    match given {
+        [] => vec!["*"],
+        [only] if only == NO_TOOLS => vec!["!*"],
+        given => given.iter().map(String::as_str).collect(),
+    }
 }
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for
@@ -59,7 +66,7 @@ pub async fn around(console: &Console) -> anyhow::Result<Option<ParsedFile>> {
     if !says {
         return Ok(None);
     }
-    console.say(format_args!("using the sandbox and the limits of {DEFAULT}, which is here"));
+    console.remark(format_args!("using the sandbox and the limits of ./{DEFAULT}"));
     choice.parse(console).await.map(Some)
 }
 

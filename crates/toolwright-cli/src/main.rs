@@ -1,17 +1,18 @@
 //! The `toolwright` program. This crate is the only place that prints, prompts, and takes settings from the
 //! environment.
 //!
-//! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or
-//! configuration.
+//! Data goes to stdout, everything else to stderr. `docs/reference/exit-codes.md` lists the exit codes.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod changes;
+mod attachments;
 mod chat;
 mod client_files;
 mod commands;
 mod console;
+mod context_room;
 mod demo;
 mod files;
 mod form_fields;
@@ -29,8 +30,10 @@ mod report;
 mod runs;
 mod sandboxes;
 mod server_questions;
+mod settings;
 mod spending;
 mod toml_text;
+mod system_prompt;
 mod toolbox;
 mod trust;
 mod version;
@@ -57,9 +60,10 @@ fn main() -> ExitCode {
     harden();
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return report::misused(&Console::new(Output::Text), error),
+        Err(error) => return report::misused(&Console::open(Output::Text, false), error),
     };
-    let console = Console::new(if args.json { Output::Json } else { Output::Text });
+    let as_json = args.json || matches!(&args.command, Command::Ask(ask) if ask.jsonl);
+    let console = Console::open(if as_json { Output::Json } else { Output::Text }, args.quiet);
     match run(args, &console) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if report::reader_left(&error) => ExitCode::SUCCESS,
@@ -107,6 +111,7 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Mcp(what) => on_runtime(console, commands::interruptible(commands::mcp::run(what, console))),
         Command::Sandbox(what) => on_runtime(console, commands::sandbox::run(&what, console)),
         Command::Trust(what) => on_runtime(console, commands::trust::run(what, console)),
+        Command::Config => commands::config::run(console),
         Command::Doctor => on_runtime(console, commands::doctor::run(console)),
         Command::Run(what) => on_runtime(console, commands::run::run(what, console)),
         Command::Chat(what) => on_runtime(console, chat::run(what, console)),

@@ -17,6 +17,7 @@ use crate::console::Console;
 use crate::opening::FileChoice;
 use crate::prompt::printable;
 use crate::report::Usage;
+use crate::settings::Settings;
 use crate::{demo, files};
 
 /// What is used of each vendor when only its key is there.
@@ -59,17 +60,18 @@ pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::R
         return open(console, name, named);
     }
     let open = |name: &str| self::open(console, name, named);
-    if let Some(name) = wished() {
+    if let Some(name) = wished()? {
         return open(&name);
     }
     if let Some((variable, name)) = by_key() {
-        console
-            .say(format_args!("{variable} is set, so {name} answers (--model demo for the built-in demo)"));
+        console.remark(format_args!(
+            "{variable} is set, so {name} answers (--model demo for the built-in demo)"
+        ));
         return open(&name);
     }
     if let Some((what, model)) = by_server() {
         let name = &model.model;
-        console.say(format_args!(
+        console.remark(format_args!(
             "found a local {what}, so {name} answers (--model demo for the built-in demo)"
         ));
         return connect(console, &model);
@@ -77,6 +79,12 @@ pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::R
     // The demo tells its own story, with its own tools; with others it would be wrong.
     let error = Usage::new("there is no model to answer: no key is set, and no local server was found");
     Err(error.hint(NO_MODEL).into())
+}
+
+/// The name by which the file knows a model that a conversation used, so that its settings hold again.
+pub fn by_full_name(named: &Named, model: String) -> String {
+    let known = named.iter().find(|(_, config)| config.full_name() == model);
+    known.map_or(model, |(name, _)| name.clone())
 }
 
 /// The model that a section of the file refers to. A name that the file does not explain is a mistake where
@@ -129,21 +137,29 @@ fn is_demo(name: &str) -> bool {
     name == "demo" || name == demo::NAME
 }
 
-/// The model that the environment names.
-pub fn wished() -> Option<String> {
-    std::env::var("TOOLWRIGHT_MODEL").ok().filter(|name| !name.is_empty())
+/// The variable that names a model.
+pub const MODEL_VARIABLE: &str = "TOOLWRIGHT_MODEL";
+
+/// The model that the environment or the person's settings name.
+pub fn wished() -> anyhow::Result<Option<String>> {
+    let set = std::env::var(MODEL_VARIABLE).ok().filter(|name| !name.is_empty());
+    Ok(set.or(Settings::read()?.model))
 }
 
 /// True when the demo is to answer: it is named, or nothing is and there is nothing else here, which is said.
-pub fn demo_answers(console: &Console, name: Option<&str>) -> bool {
-    if let Some(name) = name.map(str::to_owned).or_else(wished) {
-        return is_demo(&name);
+pub fn demo_answers(console: &Console, name: Option<&str>) -> anyhow::Result<bool> {
+    let name = match name {
+        Some(name) => Some(name.to_owned()),
+        None => wished()?,
+    };
+    if let Some(name) = name {
+        return Ok(is_demo(&name));
     }
     let none = by_key().is_none() && by_server().is_none();
     if none {
-        console.say(DEMO);
+        console.remark(DEMO);
     }
-    none
+    Ok(none)
 }
 
 /// The first vendor whose key is set, and its usual model.
@@ -288,6 +304,9 @@ pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<
     }
     if name == "demo" {
         return Ok(Box::new(demo::Demo::new(console)));
+    }
+    if let Some(model) = Settings::read()?.aliases.get(name) {
+        return connect(console, &with_sight(ModelConfig { model: model.clone(), ..ModelConfig::default() }));
     }
     if name.contains('/') {
         return connect(

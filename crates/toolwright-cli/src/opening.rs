@@ -26,6 +26,7 @@ use crate::models::Named;
 use crate::report::{self, Usage};
 use crate::runs::record::UsedFile;
 use crate::server_questions::{FileAnswers, QuestionRoute};
+use crate::toolbox::Profile;
 use crate::{files, models, oauth_setup, policies, prompt, prompt_env, sandboxes, toolbox, trust};
 
 /// Where approved definitions of the tools of MCP servers are kept.
@@ -354,17 +355,22 @@ impl Opened {
         Some(UsedFile { path, content: self.parsed.file.content_digest() })
     }
 
-    /// The tools of the file, or the built-in ones.
-    pub fn tools(&self) -> anyhow::Result<Toolset> {
+    /// The tools of the file that match, or built-in ones: those of the profile, and those that are named.
+    pub fn tools(&self, profile: Profile, patterns: &[String]) -> anyhow::Result<Toolset> {
         match self.loaded() {
-            Some(loaded) => Ok(loaded.tools().clone()),
-            None => Ok(toolbox::all()?),
+            Some(loaded) => tools::chosen(loaded.tools().clone(), patterns),
+            None => toolbox::offered(profile, patterns),
         }
     }
 
-    /// A run with those tools that match; those of servers as they are at any time.
-    pub fn run(&self, caller: Caller, patterns: &[String]) -> anyhow::Result<(RunBuilder, Toolset)> {
-        let tools = tools::chosen(self.tools()?, patterns)?;
+    /// A run with these tools; those of servers as they are at any time.
+    pub fn run(
+        &self,
+        caller: Caller,
+        profile: Profile,
+        patterns: &[String],
+    ) -> anyhow::Result<(RunBuilder, Toolset)> {
+        let tools = self.tools(profile, patterns)?;
         let builder = match self.loaded() {
             Some(_) => self.session.run_matching(caller, &files::patterns(patterns)),
             None => self.session.run_with(caller, tools.clone()),
@@ -393,7 +399,8 @@ pub async fn for_model(
     yes: bool,
     sandbox: &SandboxArgs,
 ) -> anyhow::Result<Opened> {
-    let opening = Opening { wanted: Wanted::tools(patterns), policy, yes, ..Opening::default() };
+    let opening =
+        Opening { wanted: Wanted::tools(files::patterns(patterns)), policy, yes, ..Opening::default() };
     let mut opened = opening.open(console, ParsedFile::of(console, choice).await?).await?;
     opened.sandboxes(sandbox, Sandboxing::WherePossible).await?;
     Ok(opened)

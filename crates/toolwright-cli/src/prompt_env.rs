@@ -8,9 +8,11 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use toolwright::file::Environment;
 use toolwright::lang::{Variable, find_dotenv};
 
+use crate::commands::StopSignal;
 use crate::console::Console;
 use crate::files::dotenv_of_llm_workers;
 use crate::prompt::printable;
+use crate::report::Stopped;
 use crate::write_file::{self, FileAccess};
 
 /// Asks the person at the terminal, if there is one, for what is needed and missing. Variables without an
@@ -107,7 +109,7 @@ fn hidden(console: &Console, question: &str) -> anyhow::Result<String> {
         let control = modifiers.contains(KeyModifiers::CONTROL);
         match code {
             _ if kind == KeyEventKind::Release => {}
-            KeyCode::Char('c') if control => anyhow::bail!("stopped by Ctrl-C"),
+            KeyCode::Char('c') if control => return Err(Stopped(StopSignal::Interrupt).into()),
             KeyCode::Char('d') if control => return Ok(line),
             KeyCode::Char('u') if control => line.clear(),
             KeyCode::Enter => return Ok(line.trim().to_owned()),

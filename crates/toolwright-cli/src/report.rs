@@ -16,6 +16,7 @@ use toolwright::run::RunEnd;
 use toolwright::tool::{CallNote, ErrorInfo, ErrorKind};
 use toolwright_core::{nearest, text};
 
+use crate::commands::StopSignal;
 use crate::console::Console;
 use crate::prompt::printable;
 
@@ -76,6 +77,18 @@ impl std::fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+/// A signal stopped the command: exit 130 or 143.
+#[derive(Debug)]
+pub struct Stopped(pub StopSignal);
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stopped by {}", self.0)
+    }
+}
+
+impl std::error::Error for Stopped {}
 
 /// An expression that does not compile (exit 2), or fails (exit 1).
 #[derive(Debug)]
@@ -306,6 +319,9 @@ pub fn in_one_text(error: &anyhow::Error) -> String {
 const MAX_PROBLEMS: usize = 10;
 
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if let Some(Stopped(signal)) = error.downcast_ref() {
+        return ExitCode::from(signal.exit_code());
+    }
     let unread = |error: &Unevaluated| error.info.kind == ErrorKind::Parsing;
     let usage = error.is::<Usage>() || error.downcast_ref().is_some_and(unread);
     if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
@@ -324,6 +340,9 @@ fn info(error: &anyhow::Error) -> ErrorInfo {
 
 /// What a person can do about an error. What a tool may write is theirs to say, whatever a model is told.
 pub fn way_out(info: &ErrorInfo) -> Option<String> {
+    if info.kind == ErrorKind::Approval && info.message.ends_with(NOBODY_TO_ASK) {
+        return info.hint.clone().or_else(|| Some(YES.to_owned()));
+    }
     let refused = info.kind == ErrorKind::Permission && info.message.ends_with("is read-only");
     match refused || info.message.contains(READ_ONLY) {
         true => Some(WRITE.to_owned()),
@@ -349,6 +368,12 @@ pub fn hint_to_write(console: &Console, output: &str) {
 
 /// What programs say that may not write.
 const READ_ONLY: &str = "Read-only file system";
+
+/// How the error of a call ends that was to be asked about, without a terminal.
+const NOBODY_TO_ASK: &str = "there is nobody to ask";
+
+/// The way out of it.
+const YES: &str = "`--yes` approves what rules ask about";
 
 /// The way out for a tool that wanted to write.
 const WRITE: &str = "tools may write where they are allowed to: `--write .` on the command line, or `sandbox: {write: [.]}` in \

@@ -180,8 +180,18 @@ impl<'b> FileBuilder<'b> {
         let shape = match found.as_slice() {
             [(_, shape)] => *shape,
             [] => {
-                let message = "a tool definition needs one of `import_tool`, `import_tools`, `do`";
-                self.problems.error(node.place, message);
+                let named = node.get("name").filter(|name| matches!(name.data, Data::Text(_)));
+                let (message, hint) = match named {
+                    Some(name) => (
+                        format!("tool `{}` has no `do`", toolwright_core::text::clip(&name.key_text(), 80)),
+                        "add the steps it runs, such as `do: {eval: ...}`; `import_tool` takes a tool that exists",
+                    ),
+                    None => (
+                        "a tool definition needs one of `import_tool`, `import_tools`, `do`".to_owned(),
+                        "`- import_tool: bash` takes a tool that exists; `name` and `do` make a new one",
+                    ),
+                };
+                self.problems.error_hint(node.place, message, hint);
                 return;
             }
             many => {

@@ -27,6 +27,10 @@ use crate::template::{Snippet, TemplateTree, truth};
 use crate::type_words::{self, TypeWord};
 use crate::yaml;
 
+/// How the warning about a server ends that was not started: it says what was not checked, and nothing is
+/// wrong.
+pub const NOT_STARTED: &str = "was not started, so calls of its tools are not checked";
+
 /// How a flow calls tools.
 const CALLED: &str = "expressions call none, a step does (`call: ...`), and a script calls those above it";
 
@@ -38,10 +42,7 @@ pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
         _ => Vec::new(),
     };
     for (name, place) in &loaded.unknown {
-        let message = format!(
-            "{} was not started, so calls of its tools are not checked",
-            crate::file_sources::described(name)
-        );
+        let message = format!("{} {NOT_STARTED}", crate::file_sources::described(name));
         found.add(Severity::Warning, || {
             loaded.problems.sources.diagnostic(Severity::Warning, *place, message, None)
         });

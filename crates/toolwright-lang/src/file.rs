@@ -196,7 +196,7 @@ static LIMITS: Shape = strict(
         optional(
             "repeats",
             ShapeKind::Whole(0),
-            "The same calls asked for again and again: one more is refused, the next ends the run.",
+            "The same calls with the same results: one more is refused, after the next the model must answer without tools, and one after that ends the run.",
         ),
         optional("tokens", ShapeKind::Whole(0), "Tokens read and written."),
         optional("cost", ShapeKind::Number, "Money, in US dollars."),

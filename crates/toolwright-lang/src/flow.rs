@@ -158,19 +158,28 @@ pub(crate) struct ImportedTool {
     hint: Option<Hint>,
     /// The parameters that take text and refuse a number.
     texts: Vec<String>,
+    /// The only arguments that reach the tool; others are dropped.
+    known: Option<Vec<String>>,
 }
 
 impl ImportedTool {
     /// The tool as the file says; a hint of the file stands in place of the tool's own, but for `true`, which
     /// only asks for one.
     pub(crate) fn new(tool: Arc<DynTool>, spec: ToolSpec, policy: ToolPolicy, hint: Option<Hint>) -> Self {
-        ImportedTool { tool, spec, policy, hint, texts: Vec::new() }
+        ImportedTool { tool, spec, policy, hint, texts: Vec::new(), known: None }
+    }
+
+    /// The tool, which is not given arguments that it does not have.
+    pub(crate) fn lenient(tool: Arc<DynTool>) -> Self {
+        let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
+        let known = Some(spec.parameter_names().map(str::to_owned).collect());
+        ImportedTool { tool, spec, policy, hint: None, texts: Vec::new(), known }
     }
 
     /// The tool, which takes no number for the text of these parameters.
     pub(crate) fn exact(tool: Arc<DynTool>, texts: Vec<String>) -> Self {
         let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
-        ImportedTool { tool, spec, policy, hint: None, texts }
+        ImportedTool { tool, spec, policy, hint: None, texts, known: None }
     }
 }
 
@@ -184,7 +193,11 @@ impl Tool for ImportedTool {
     }
 
     fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
-        let mut prepared = self.tool.prepare(strict_arguments::read(&self.texts, arguments)?)?;
+        let arguments = match &self.known {
+            Some(names) => strict_arguments::known(names, arguments)?,
+            None => strict_arguments::read(&self.texts, arguments)?,
+        };
+        let mut prepared = self.tool.prepare(arguments)?;
         match &self.hint {
             Some(Hint::Calling(_)) if prepared.hint().is_some() => {}
             Some(hint) => hint.put_into(&mut prepared, &self.spec.name),

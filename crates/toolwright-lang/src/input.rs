@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolwright_core::{ToolError, text};
+use toolwright_core::{ToolError, nearest, text};
 
 use crate::template;
 
@@ -396,15 +396,22 @@ pub(crate) fn read(inputs: &[Input], arguments: Value) -> Result<Value, ToolErro
             None => problems.push(format!("`{}` is missing", input.name)),
         }
     }
+    let names: Vec<&str> = inputs.iter().map(|input| &*input.name).collect();
+    // What is left was meant for something.
+    let mut near = None;
+    for name in given.keys() {
+        problems.push(format!("`{}` is not a parameter", text::clip(name, 80)));
+        near = near.or_else(|| nearest(name, names.iter().copied()));
+    }
     if problems.is_empty() {
         return Ok(Value::Object(read));
     }
     problems.truncate(20);
-    // What is left was meant for something.
-    let unknown = given.keys().next().map(|name| format!("`{}` is not a parameter; ", text::clip(name, 80)));
-    let names: Vec<&str> = inputs.iter().map(|input| &*input.name).collect();
-    let hint =
-        format!("{}the parameters are: {}", unknown.unwrap_or_default(), text::clip(&names.join(", "), 1000));
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let hint = match names.as_slice() {
+        [] => "it takes no arguments".to_owned(),
+        names => format!("{near}the parameters are: {}", text::clip(&names.join(", "), 1000)),
+    };
     Err(ToolError::invalid(format!("the arguments do not fit:\n- {}", problems.join("\n- "))).hint(hint))
 }
 
@@ -480,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_arguments_are_dropped_and_all_problems_told() {
+    fn unknown_arguments_are_refused_and_all_problems_told() {
         let input = |name: &str, word: &str| Input {
             name: name.into(),
             description: None,
@@ -492,11 +499,11 @@ mod tests {
         let error = read(&inputs, json!({"a": "x", "b": 7, "zz": 1})).unwrap_err();
         assert_eq!(
             error.message(),
-            "the arguments do not fit:\n- `a`: \"x\" is not an integer\n- `b`: 7 is not true or false\n- `c` is missing"
+            "the arguments do not fit:\n- `a`: \"x\" is not an integer\n- `b`: 7 is not true or false\n- `c` is missing\n- `zz` is not a parameter"
         );
         let hint = error.info().hint;
-        assert_eq!(hint.as_deref(), Some("`zz` is not a parameter; the parameters are: a, b, c"));
-        let fine = read(&inputs, json!({"zz": 1, "c": "t", "b": 1, "a": "3"})).unwrap();
+        assert_eq!(hint.as_deref(), Some("the parameters are: a, b, c"));
+        let fine = read(&inputs, json!({"c": "t", "b": 1, "a": "3"})).unwrap();
         assert_eq!(fine, json!({"a": 3, "b": true, "c": "t"}));
     }
 }

@@ -71,6 +71,7 @@ mod type_words;
 
 pub use bind::BoundFile;
 pub use cache::cache_key;
+pub use check::NOT_STARTED;
 pub use cli::{CLI_TOOL, Cli, CliOutput, CliResult, ProcessInput};
 pub use dotenv::{find_dotenv, parse_dotenv};
 pub use env::Variable;

@@ -151,6 +151,11 @@ fn unknown_key(problems: &mut Problems, key: &Node, name: &str, shape: &Shape) {
     let message =
         format!("{} has no key `{}`", with_article(shape.name), toolwright_core::text::clip(name, 80));
     let names = shape.keys.iter().map(|key| key.name);
+    if matches!(name, "mcpServers" | "mcp_servers") {
+        let hint = "here it is `mcp`, with a `transport`: `mcp: {files: {transport: stdio, command: npx, args: [-y, \
+                    SERVER], auto_import_scope: shared}}`";
+        return problems.error_hint(key.place, message, hint.to_owned());
+    }
     let hint = match nearest(name, names.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys are: {}", names.collect::<Vec<_>>().join(", ")),
@@ -357,6 +362,7 @@ fn with_article(name: &str) -> String {
         "shared" | "chat" | "cli" | "if" | "call" | "eval" | "for_each" | "match" | "starlark"
         | "import_tool" | "import_tools" => format!("`{name}`"),
         "file" => "the file".to_owned(),
+        "annotations" => "`annotations`".to_owned(),
         "limits" => "`limits`".to_owned(),
         "config of a model" => "the config of a model".to_owned(),
         "config of a tool" => "the config of a tool made of statements".to_owned(),

@@ -58,7 +58,7 @@ impl FileBuilder<'_> {
 
     fn statement(&mut self, node: &Node, visible: Visible<'_>) -> Statement {
         let before = self.problems.errors();
-        let step = match self.kind(node) {
+        let step = match self.kind(node, visible) {
             Some(shape) => self.step(node, shape, visible),
             None => self.broken_step(node, visible),
         };
@@ -116,7 +116,7 @@ impl FileBuilder<'_> {
     }
 
     /// Which statement it is, by the one key that says so.
-    fn kind(&mut self, node: &Node) -> Option<&'static Shape> {
+    fn kind(&mut self, node: &Node, visible: Visible<'_>) -> Option<&'static Shape> {
         let found: Vec<&&Shape> =
             file::STATEMENTS.iter().filter(|shape| node.get(shape.name).is_some()).collect();
         match found.as_slice() {
@@ -128,18 +128,25 @@ impl FileBuilder<'_> {
                     _ => Vec::new(),
                 };
                 let near = keys.iter().find_map(|key| nearest(key, names.clone()));
-                let hint = near.map_or_else(statement_hint, |near| format!("did you mean `{near}`?"));
+                let tool = keys.iter().find(|key| visible.get(key).is_some());
+                let hint = match (near, tool) {
+                    (_, Some(tool)) => {
+                        format!("`{tool}` is a tool: `call: {tool}`, with its arguments under `params`")
+                    }
+                    (Some(near), None) => format!("did you mean `{near}`?"),
+                    (None, None) => statement_hint(),
+                };
                 self.problems.error_hint(node.place, "unknown statement", hint);
                 None
             }
             many => {
                 let names: Vec<_> = many.iter().map(|shape| format!("`{}`", shape.name)).collect();
                 let message = format!("one statement cannot have {} together", names.join(" and "));
-                self.problems.error_hint(
-                    node.place,
-                    message,
-                    "write them one below the other, each with its own `-`",
-                );
+                let hint = match many.iter().any(|shape| shape.name == "if") && node.get("then").is_none() {
+                    true => "`if` needs `then`: put what is to be done under it",
+                    false => "write them one below the other, each with its own `-`",
+                };
+                self.problems.error_hint(node.place, message, hint);
                 None
             }
         }

@@ -8,15 +8,35 @@ use toolwright_core::{Arguments, DynTool, Entry, ToolError, Toolset};
 
 use crate::flow::ImportedTool;
 
-/// The same tools, which do not take a number for text.
+/// The same tools, which do not take a number for text. A flow drops what it does not know, as in
+/// llm-workers, where `check` has warned of it.
 pub(crate) fn exact(tools: Toolset) -> Toolset {
     tools.replaced(|entry| {
-        let texts = texts(entry);
-        if is_flow(entry) || texts.is_empty() {
-            return None;
-        }
-        let tool: Arc<DynTool> = Arc::new(ImportedTool::exact(entry.tool.clone(), texts));
+        let tool = if is_flow(entry) {
+            ImportedTool::lenient(entry.tool.clone())
+        } else {
+            let texts = texts(entry);
+            if texts.is_empty() {
+                return None;
+            }
+            ImportedTool::exact(entry.tool.clone(), texts)
+        };
+        let tool: Arc<DynTool> = Arc::new(tool);
         Some(tool)
+    })
+}
+
+/// The arguments without those that the tool does not have.
+pub(crate) fn known<'a>(names: &[String], arguments: Arguments<'a>) -> Result<Arguments<'a>, ToolError> {
+    let is_known = |name: &String| names.contains(name);
+    if arguments.value().as_object().is_none_or(|given| given.keys().all(is_known)) {
+        return Ok(arguments);
+    }
+    arguments.read(|mut value| {
+        if let Some(given) = value.as_object_mut() {
+            given.retain(|name, _| is_known(name));
+        }
+        Ok(value)
     })
 }
 

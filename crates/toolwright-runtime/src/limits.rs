@@ -32,8 +32,9 @@ pub struct RunLimits {
     pub messages: Option<u64>,
     /// Tool calls, nested ones included.
     pub tool_calls: Option<u64>,
-    /// The same calls, or the same two or three turns of calls, asked for again and again: one more is
-    /// refused, and the next after that ends the run.
+    /// The same calls with the same results, or the same two or three turns of calls, again and again: one
+    /// more is refused, the next is refused and the model asked for an answer without tools, and one after
+    /// that ends the run.
     pub repeats: Option<u64>,
     /// Tokens read and written.
     pub tokens: Option<u64>,

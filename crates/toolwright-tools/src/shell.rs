@@ -109,7 +109,11 @@ pub(crate) async fn output_or_error(
     if result.success() {
         return Ok(result.stdout);
     }
-    let error = ToolError::of(ErrorKind::Unknown, format!("{}:\n{}", ending(result.code), result.stderr));
+    let message = match result.stderr.trim_end() {
+        "" => ending(result.code),
+        _ => format!("{}:\n{}", ending(result.code), result.stderr),
+    };
+    let error = ToolError::of(ErrorKind::Unknown, message);
     Err(if result.stdout.is_empty() { error } else { error.with_partial(ToolOutput::text(result.stdout)) })
 }
 

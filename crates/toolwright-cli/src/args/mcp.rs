@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 
 use super::{RecordArgs, SandboxArgs, duration};
+use crate::toolbox::Profile;
 
 pub(super) const SERVE_HELP: &str = "\
 Tools that change nothing, or that work in the sandbox, are approved. About all others the person at the client is asked, where the client can do that; \
@@ -33,18 +34,21 @@ pub struct Serve {
     /// The same, as other commands take it.
     #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
     pub also_file: Option<PathBuf>,
-    /// Offer only the tools that match; `!pattern` takes tools away.
-    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    /// Offer only the tools that match: names or patterns with commas between; `!pattern` takes tools away.
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     pub tools: Vec<String>,
+    /// The built-in tools to offer where no file is used.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<Profile>,
     /// Approval rules (YAML).
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]
-    pub http: ServeHttp,
-    #[command(flatten)]
     pub sandbox: SandboxArgs,
+    #[command(flatten)]
+    pub http: ServeHttp,
 }
 
 /// How to serve over HTTP.

@@ -32,14 +32,19 @@ pub struct Args {
     /// Print answers, and errors, as JSON for programs.
     #[arg(long, global = true)]
     pub json: bool,
+
+    /// Print results, errors and questions only.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   toolwright ask 'What can you do?'      a model works with tools; without a key, a demo
+  git diff | toolwright ask 'Any bugs?'  about what is piped in, or attached: @notes.txt
   toolwright chat                        talk with it
   toolwright tools                       the tools there are
-  toolwright call add x=1 y=2            call one of them
+  toolwright call read_file path=a.txt   call one of them
   toolwright serve                       offer the tools to an MCP client
   toolwright mcp list -- COMMAND         the tools of an MCP server
   toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
@@ -48,11 +53,25 @@ Examples:
   toolwright runs; toolwright view       what happened in earlier runs, here or in a browser
   toolwright doctor                      what works here, and how to get the rest
 
-Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
+Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 \
+stopped by Ctrl-C, 143 by SIGTERM.";
+
+const CONFIG_HELP: &str = "\
+Settings are read from $XDG_CONFIG_HOME/toolwright/config.yaml (~/.config/toolwright/config.yaml). Options win over \
+variables, and variables over the file:
+
+  model: anthropic/claude-sonnet-4-5    # or a name of `aliases`
+  profile: code                         # default, code, research, data, all
+  system: Answer in English.            # instructions for `ask` and `chat`; an empty text gives none
+  display: {show_reasoning: true}       # what `/display` of the chat shows
+  aliases: {fast: groq/llama-3.3-70b-versatile}
+
+Approval rules that hold everywhere are in policy.yaml beside it.";
 
 #[derive(Subcommand)]
 pub enum Command {
     /// Let a model work with the tools until it has an answer.
+    #[command(after_help = talk::ASK_HELP)]
     Ask(Ask),
     /// Let a model take one step, by hand: messages in, the next message out.
     #[command(after_help = talk::STEP_HELP)]
@@ -112,7 +131,10 @@ pub enum Command {
     /// Trust a folder; list, show and revoke trust in files that are found.
     #[command(after_help = trust::TRUST_HELP, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
     Trust(Trust),
-    /// Say what works on this machine, and how to get the rest.
+    /// Show each setting, its value and where that comes from.
+    #[command(after_help = CONFIG_HELP)]
+    Config,
+    /// Check this machine's setup, and say how to get what is missing.
     Doctor,
     /// Print completions for a shell.
     #[command(
@@ -166,6 +188,16 @@ pub struct Completions {
 pub fn command_names() -> Vec<String> {
     use clap::CommandFactory as _;
     Args::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
+/// Reads an amount of money.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.strip_prefix('$').unwrap_or(text);
+    let amount: f64 = amount.parse().map_err(|_| "write a number of dollars, such as 0.50".to_owned())?;
+    match amount.is_finite() && amount > 0.0 {
+        true => Ok(amount),
+        false => Err(format!("the limit must be more than nothing, got {text}")),
+    }
 }
 
 /// Reads `30`, `1.5s`, `200ms`, `2m`, `1h`.

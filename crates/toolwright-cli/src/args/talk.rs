@@ -5,20 +5,51 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::{RecordArgs, SandboxArgs};
+use crate::toolbox::Profile;
+
+pub(super) const ASK_HELP: &str = "\
+The answer goes to stdout. Calls, progress and costs go to stderr; -q leaves them out.
+
+Examples:
+  toolwright ask 'Which of these files is the largest?'
+  journalctl -b | toolwright ask 'Why did it fail?'
+  toolwright ask 'What is in this picture?' @diagram.png
+  toolwright ask -a report.pdf 'Summarise it' --tools none
+  toolwright ask -c 'And in one sentence?'
+  toolwright ask 'List the authors' --schema authors.json | jq .";
 
 #[derive(clap::Args)]
 pub struct Ask {
-    /// What to ask.
-    pub prompt: String,
+    /// What to ask. `-` stands for stdin, and so does no prompt where stdin is a pipe or a file; beside a
+    /// prompt, what is piped in comes before it. `@FILE` attaches a file.
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    /// Attach a file: text, a picture, a PDF or another document.
+    #[arg(short, long, value_name = "FILE")]
+    pub attach: Vec<PathBuf>,
+    /// Continue the last conversation of this folder, with its model and its file of tools.
+    #[arg(short = 'c', long = "continue")]
+    pub go_on: bool,
+    /// Instructions for the model in place of the usual ones; `@FILE` reads them from a file, and an empty
+    /// text gives none.
+    #[arg(short, long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Answer with JSON that follows this JSON Schema (a file, or JSON). An answer that does not is sent back
+    /// to the model, twice at most.
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<String>,
     /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key
     /// in the vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file, `demo`
     /// is the built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or,
     /// without a file of tools, the demo.
-    #[arg(long, value_name = "VENDOR/MODEL")]
+    #[arg(short, long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
-    /// Stop after so many answers of the model; left out, what the file's `limits` say, or 20.
+    /// Stop after N turns of the model. The default is the file's `limits`, or 20.
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
+    /// Stop once the answer has cost more than this many US dollars.
+    #[arg(long, value_name = "USD", value_parser = super::dollars)]
+    pub max_cost: Option<f64>,
     /// Give the model at most BYTES of text of each call; 0 means unlimited. The default is the file's
     /// `limits`, or 16384.
     #[arg(long, value_name = "BYTES")]
@@ -30,6 +61,12 @@ pub struct Ask {
     /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
     #[arg(long, value_name = "FORMAT")]
     pub prompted: Option<PromptWay>,
+    /// Print every event of the run on stdout as it happens, one JSON object a line.
+    #[arg(long, conflicts_with = "json")]
+    pub jsonl: bool,
+    /// Show the instructions, the tools that are offered, and all nested calls.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
     #[command(flatten)]
     pub using: UsingArgs,
     #[command(flatten)]
@@ -51,9 +88,13 @@ pub struct UsingArgs {
     /// Use the tools of this file instead of the built-in ones; `toolwright.yaml` when there is one here.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Use only the tools that match; `!pattern` takes tools away.
-    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    /// Use only the tools that match: names or patterns with commas between; `!pattern` takes tools away, and
+    /// `none` offers none.
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     pub tools: Vec<String>,
+    /// The built-in tools to offer where no file is used.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<Profile>,
     /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the
     /// rest is asked about.
     #[arg(long, value_name = "FILE")]
@@ -135,15 +176,23 @@ pub struct Chat {
     /// The same, as other commands take it.
     #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
     pub also_file: Option<PathBuf>,
-    /// The model: `vendor/model`, or a name of the file's `models`.
-    #[arg(long, value_name = "VENDOR/MODEL")]
+    /// The model: `vendor/model`, or a name of the file's `models`. A resumed session has its own.
+    #[arg(short, long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
+    /// Instructions for the model in place of the usual ones, or of the file's; `@FILE` reads them from a
+    /// file, and an empty text gives none.
+    #[arg(short, long, value_name = "TEXT")]
+    pub system: Option<String>,
     /// Go on with the last session of this folder, or with the one that is named.
     #[arg(long)]
     pub resume: bool,
-    /// Use only the tools that match; `!pattern` takes tools away.
-    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    /// Use only the tools that match: names or patterns with commas between; `!pattern` takes tools away, and
+    /// `none` offers none.
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     pub tools: Vec<String>,
+    /// The built-in tools to offer where no file is used.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<Profile>,
     /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the
     /// rest is asked about.
     #[arg(long, value_name = "FILE")]

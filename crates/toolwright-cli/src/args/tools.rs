@@ -6,17 +6,17 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::{RecordArgs, SandboxArgs, duration};
+use crate::toolbox::Profile;
 
 pub(super) const CALL_EXAMPLES: &str = "\
 Arguments are name=value; the tool's schema says whether a value is text, a number, a list or an object. With \
 name:=JSON the value is JSON whatever the schema says.
 
 Examples:
-  toolwright call add x=1 y=2
-  toolwright call word_count text='to be or not to be'
-  toolwright call bash command='make test' --write .
-  toolwright call add --args '{\"x\": 1, \"y\": 2}'
-  echo '{\"x\": 1, \"y\": 2}' | toolwright call add --args -";
+  toolwright call grep_files pattern=TODO files_glob=src
+  toolwright call bash command='make test' --write .     exit 1 when the command fails
+  toolwright call read_file --args '{\"path\": \"notes.txt\", \"lines\": 20}'
+  echo '{\"path\": \"notes.txt\"}' | toolwright call read_file --args -";
 
 pub(super) const EVAL_EXAMPLES: &str = "\
 A template that is one expression keeps its type, and is printed as JSON unless it is text; any other is text.
@@ -27,11 +27,11 @@ Examples:
   toolwright eval '${[n * n for n in range(5)]}'";
 
 pub(super) const RUN_EXAMPLES: &str = "\
-Each result is printed as soon as it is there; progress goes to stderr. `-` stands for the lines of stdin.
+Each result is printed as soon as it is there; progress goes to stderr, and -q leaves it out.
 
 Examples:
   toolwright run summarise.yaml notes.txt report.txt
-  ls | toolwright run rename.yaml -";
+  ls | toolwright run rename.yaml";
 
 #[derive(clap::Args)]
 pub struct Eval {
@@ -46,11 +46,18 @@ pub struct Eval {
 pub struct RunFile {
     /// The file.
     pub file: PathBuf,
-    /// Its inputs; `-` stands for the lines of stdin.
+    /// Its inputs; `-` stands for the lines of stdin, and so do no inputs where stdin is a pipe or a file.
     pub inputs: Vec<String>,
     /// Go on with the next input when one fails; the exit code is still 1.
     #[arg(long)]
     pub keep_going: bool,
+    /// Approval rules (YAML), beside those of the file. What no rule is about is approved: you started the
+    /// run.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Approve what rules ask about. What they refuse stays refused.
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]
@@ -89,6 +96,13 @@ pub struct CallArgs {
     /// Save pictures and other files of the result here.
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
+    /// Approval rules (YAML), beside those of the file. What no rule is about is approved: you typed the
+    /// call.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Approve what rules ask about. What they refuse stays refused.
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]
@@ -104,6 +118,9 @@ pub struct Tools {
     /// A file of tools, whatever its name.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// The built-in tools to list where no file is used.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<Profile>,
     /// Print whole definitions in this form; what gets lost on the way is said on stderr, and with `--json`
     /// in the answer.
     #[arg(long)]
@@ -145,6 +162,9 @@ pub struct Check {
     /// A policy to check: a list of approval rules, or Inspect's `approvers`.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Exit with 2 when there are warnings.
+    #[arg(long)]
+    pub deny_warnings: bool,
     /// Starts the MCP servers that the file imports tools from, so that calls of those tools are checked too.
     #[arg(long, alias = "connect")]
     pub start_servers: bool,

@@ -16,6 +16,8 @@ use crate::report::{counted, way_out_of};
 #[derive(Default)]
 pub struct CallTree {
     nodes: Vec<CallNode>,
+    /// Show all nested calls, and all lines of results.
+    in_full: bool,
     /// What the model asked for last, as far as it was not begun.
     asked: Vec<ToolCall>,
 }
@@ -74,13 +76,21 @@ impl CallEnd {
 /// The lines of a call of earlier: what is left of it are its arguments and its result.
 pub fn earlier(call: &ToolCall, result: Option<&ToolResult>) -> Vec<StyledLine> {
     let end = result.map(|result| CallEnd::of(result.error.as_ref(), Some(result)));
-    finished(&CallNode { end, ..CallNode::of(call) }, true)
+    finished(&CallNode { end, ..CallNode::of(call) }, true, false)
 }
 
 /// How many nested calls of one call are kept in the scrollback.
 const NESTED: usize = 8;
 
+/// How many lines of a result are shown.
+const LINES: usize = 3;
+
 impl CallTree {
+    /// A tree that is shown with everything in it.
+    pub fn in_full() -> Self {
+        CallTree { in_full: true, ..CallTree::default() }
+    }
+
     /// The model asks for these.
     pub fn ask_for(&mut self, calls: &[ToolCall]) {
         self.asked = calls.to_vec();
@@ -113,8 +123,10 @@ impl CallTree {
                     CallNote::Hint { text } => {
                         node.title = printable(&text::clip(text, 300)).replace('\n', " ");
                     }
-                    CallNote::Progress { message: Some(message), .. } => {
-                        node.doing = Some(printable(message))
+                    CallNote::Progress { message, done, total } => {
+                        let place = total.map(|total| format!("[{done:.0}/{total:.0}]"));
+                        let parts: Vec<String> = place.into_iter().chain(message.clone()).collect();
+                        node.doing = Some(printable(&text::clip(&parts.join(" "), 200)));
                     }
                     CallNote::Output { text, .. } => {
                         let last = text.lines().rfind(|line| !line.trim().is_empty());
@@ -161,11 +173,14 @@ impl CallTree {
         self.asked.clear();
     }
 
-    /// The calls under way, one row each; of many nested ones the last.
-    pub fn rows(&self, spinner: char, width: usize) -> Vec<StyledLine> {
+    /// The calls under way, one row each. While a person is `asked`, their time stands still.
+    pub fn rows(&self, spinner: char, width: usize, asked: bool) -> Vec<StyledLine> {
         let running = self.nodes.iter().filter(|node| node.end.is_none() && !node.silent);
         let rows = running.map(|node| {
-            let time = format!(" {:.0}s", node.started.elapsed().as_secs_f64());
+            let time = match asked {
+                true => " waiting for you".to_owned(),
+                false => format!(" {:.0}s", node.started.elapsed().as_secs_f64()),
+            };
             let doing = node.doing.as_ref().map(|doing| format!("  {doing}")).unwrap_or_default();
             let indent = "  ".repeat(node.depth);
             let mark = if node.depth == 0 { format!("{spinner} ") } else { format!("{indent}└ ") };
@@ -199,17 +214,18 @@ impl CallTree {
         tree.retain(|node| !node.silent || node.end.as_ref().is_some_and(|end| end.failed));
         let nested = tree.len().saturating_sub(1);
         let mut lines = Vec::new();
-        for node in tree.iter().take(NESTED + 1) {
-            lines.extend(finished(node, node.depth == 0));
+        let most = if self.in_full { usize::MAX } else { NESTED };
+        for node in tree.iter().take(most.saturating_add(1)) {
+            lines.extend(finished(node, node.depth == 0, self.in_full));
         }
-        if nested > NESTED {
-            lines.push(StyledLine::new(DIM, format!("  └ and {} further calls", nested - NESTED)));
+        if nested > most {
+            lines.push(StyledLine::new(DIM, format!("  └ and {} further calls", nested - most)));
         }
         lines
     }
 }
 
-fn finished(node: &CallNode, top: bool) -> Vec<StyledLine> {
+fn finished(node: &CallNode, top: bool, in_full: bool) -> Vec<StyledLine> {
     let indent = "  ".repeat(node.depth);
     let (mark, style) = match &node.end {
         Some(end) if end.failed => ("⏺ ", RED),
@@ -228,13 +244,14 @@ fn finished(node: &CallNode, top: bool) -> Vec<StyledLine> {
     let Some(end) = node.end.as_ref().filter(|end| top || end.failed) else { return lines };
     let style = if end.failed { RED } else { DIM };
     let shown: Vec<&str> = end.text.lines().filter(|line| !line.trim().is_empty()).collect();
-    for line in shown.iter().take(3) {
+    let most = if in_full { usize::MAX } else { LINES };
+    for line in shown.iter().take(most) {
         lines.push(StyledLine::new(style, format!("{indent}  │ {}", cut(line, 160))).hanging(hang + 2));
     }
-    if shown.len() > 3 {
+    if shown.len() > most {
         lines.push(StyledLine::new(
             DIM,
-            format!("{indent}  │ … {}", counted((shown.len() - 3) as u64, "more line")),
+            format!("{indent}  │ … {}", counted((shown.len() - most) as u64, "more line")),
         ));
     }
     let hint =
@@ -271,7 +288,7 @@ mod tests {
         calls.take(&started(1, None, "outer"));
         calls.take(&EventKind::CallNoted { span: 1, note: CallNote::Hint { text: String::new() } });
         calls.take(&started(2, Some(1), "inner"));
-        let under_way = calls.rows('*', 80).iter().map(StyledLine::text).collect();
+        let under_way = calls.rows('*', 80, false).iter().map(StyledLine::text).collect();
         calls.take(&ended(2, None));
         (under_way, calls.take(&ended(1, error)).iter().map(StyledLine::text).collect())
     }

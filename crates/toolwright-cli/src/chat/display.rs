@@ -1,5 +1,7 @@
 //! What is shown.
 
+use std::collections::BTreeMap;
+
 /// The settings of `/display`, where llm-workers has them under its names.
 #[derive(Debug, Clone)]
 pub struct Display {
@@ -26,6 +28,22 @@ impl Default for Display {
 }
 
 impl Display {
+    /// With the person's own settings.
+    pub fn of(settings: &BTreeMap<String, bool>) -> Self {
+        let mut display = Self::default();
+        for (name, on) in settings {
+            if let Some(setting) = display.setting(name) {
+                *setting = *on;
+            }
+        }
+        display
+    }
+
+    /// Each setting by name.
+    pub fn all(&mut self) -> Vec<(&'static str, bool)> {
+        NAMES.iter().map(|name| (*name, self.setting(name).is_some_and(|setting| *setting))).collect()
+    }
+
     fn setting(&mut self, name: &str) -> Option<&mut bool> {
         match name {
             "show_token_usage" => Some(&mut self.show_token_usage),

@@ -5,9 +5,9 @@
 
 mod approval;
 mod blocks;
-mod calls;
+pub mod calls;
 mod changes;
-mod display;
+pub mod display;
 mod editor;
 mod entities;
 mod form;
@@ -19,10 +19,10 @@ mod person;
 mod picture;
 mod picture_support;
 mod screen;
-mod session;
+pub mod session;
 mod sixel;
 mod slash_commands;
-mod ui;
+pub mod ui;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -38,6 +38,7 @@ use toolwright::content::Message;
 use toolwright::events::{Event, Redactor};
 use toolwright::file::{Caller, Sandboxing};
 use toolwright::lang::Wanted;
+use toolwright::limits::RunLimits;
 use toolwright::model::{DynModel, ModelDelta, StopReason};
 use toolwright::run::{Conversation, RunBuilder, RunEnd};
 
@@ -48,10 +49,13 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, make, record, redactor};
 use crate::write_file::{self, FileAccess};
-use crate::{commands, demo, files, models, prompt, runs};
+use crate::{commands, demo, files, models, prompt, runs, system_prompt};
 
 use crate::lines::{BOLD, DIM, PLAIN, RED, StyledLine};
+use crate::settings::Settings;
+use crate::toolbox::Profile;
 use changes::Files;
+use display::Display;
 use input::Inputs;
 use person::ChatPerson;
 use session::SavedChat;
@@ -95,9 +99,12 @@ struct ChatApp {
 
 pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let folder = std::env::current_dir().unwrap_or_default();
+    let settings = Settings::read()?;
     what.file = what.file.or(what.also_file.take());
     let (session, mut file) = sources(console, &mut what)?;
-    let demo = file.is_none() && models::demo_answers(console, what.model.as_deref());
+    let resumed = session.as_ref().and_then(|session| session.model.clone());
+    what.model = what.model.take().or(resumed);
+    let demo = file.is_none() && models::demo_answers(console, what.model.as_deref())?;
     if demo {
         let staged = demo::stage(console, &mut what.record, &mut what.policy, &mut what.sandbox)?;
         file = Some(FileChoice::named(staged));
@@ -108,27 +115,30 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     // A chat has the tools that its section names, or all of the file.
     let wanted = match parsed.file.has("chat") {
         true => Wanted::chat(),
-        false => Wanted::tools(&what.tools),
+        false => Wanted::tools(files::patterns(&what.tools)),
     };
     let opening = Opening { wanted, policy: what.policy.as_deref(), yes: what.yes, ..Opening::default() };
     let mut opened = opening.open(console, parsed).await?;
     let loaded = opened.loaded();
     let chat = loaded.and_then(|loaded| loaded.chat()).cloned();
     let names = opened.parsed.models();
+    what.model = what.model.map(|model| models::by_full_name(&names, model));
     let model: Arc<DynModel> = Arc::from(match (&what.model, &chat) {
         (None, Some(chat)) => models::choose_for(console, &chat.model_ref, &names)?,
         (wanted, _) => models::choose(console, wanted.as_deref(), &names)?,
     });
     loaded.into_iter().for_each(|loaded| files::tell_of_left_out(console, loaded));
     opened.sandboxes(&what.sandbox, Sandboxing::WherePossible).await?;
-    let builder = match &chat {
+    let (builder, run_tools) = match &chat {
         Some(chat) => {
-            commands::tools::chosen(chat.tools.clone(), &what.tools)?;
-            opened.session.run_chat(Caller::Model, &files::patterns(&what.tools))
+            let tools = commands::tools::chosen(chat.tools.clone(), &what.tools)?;
+            (opened.session.run_chat(Caller::Model, &files::patterns(&what.tools)), tools)
         }
-        None => opened.run(Caller::Model, &what.tools)?.0,
+        None => opened.run(Caller::Model, Profile::chosen(what.profile)?, &what.tools)?,
     };
-    let mut builder = builder.model(model.clone());
+    let limits = opened.parsed.file.limits().limits.clone();
+    let repeats = limits.repeats.or(Some(system_prompt::REPEATS));
+    let mut builder = builder.limits(RunLimits { repeats, ..limits }).model(model.clone());
     let (sender, news) = mpsc::unbounded_channel();
     let inputs = Inputs::open(console)?;
     if inputs.interactive || inputs.plain {
@@ -150,9 +160,14 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let (builder, recorded) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = telling(builder, sender).build()?;
     commands::ask::tell_of_search(console, &run);
-    let ui = Ui::new(console, inputs.interactive, inputs.pictures);
+    let mut ui = Ui::new(console, inputs.interactive, inputs.pictures);
+    ui.display = Display::of(&settings.display);
     let conversation = Conversation::new(&run);
-    let system = chat.as_ref().and_then(|chat| chat.system_message.clone());
+    let system = match (what.system.as_deref(), &chat) {
+        (Some(given), _) => Some(system_prompt::given(given)?).filter(|text| !text.is_empty()),
+        (None, Some(chat)) => chat.system_message.clone(),
+        (None, None) => system_prompt::usual(&settings, &run_tools).filter(|_| !demo),
+    };
     let script_name = opened.path().map(|file| file.display().to_string());
     let mut app = ChatApp {
         console: console.clone(),
@@ -218,7 +233,7 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<SavedCh
         what.file = Some(toolwright_core::text::with_ending(&name.to_string_lossy(), session::ENDING).into());
     }
     let named = what.file.as_deref().filter(|path| is_session(path));
-    let path = named.map(Path::to_owned).or_else(session::last);
+    let path = named.map(Path::to_owned).or_else(session::newest);
     let Some(path) = path.as_deref().filter(|path| path.exists()) else {
         let which =
             named.map_or("of a chat in this folder".to_owned(), |path| format!("`{}`", path.display()));
@@ -231,20 +246,10 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<SavedCh
     let own = what.file.clone().filter(|_| named.is_none());
     let file = match (own, &session.script_name) {
         (Some(file), _) => Some(FileChoice::named(file)),
-        (None, Some(name)) => Some(FileChoice::found(script(path, name)?)),
+        (None, Some(name)) => Some(FileChoice::found(session::script(path, name)?)),
         (None, None) => models::file_for(console, what.model.as_deref(), None)?,
     };
     Ok((Some(session), file))
-}
-
-/// The file of tools that a session names, here or beside the session. Without it the model would have other
-/// tools, which nobody asked for.
-fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let places = [PathBuf::from(name), session.with_file_name(name)];
-    places.into_iter().find(|path| path.exists()).ok_or_else(|| {
-        let error = Usage::new(format!("the file of tools `{name}` of the session `{}` is not there", session.display()));
-        error.hint("bring it back, or write where it is now as `script_name` into the session; `null` there goes on without").into()
-    })
 }
 
 impl ChatApp {
@@ -339,8 +344,14 @@ impl ChatApp {
                     },
                     Err(word) => {
                         self.failed = true;
-                        self.ui.say(RED, format!("Unknown command: /{}.", printable(&word)));
-                        self.help();
+                        let names = WORDS.iter().flat_map(|word| word.names.iter().copied());
+                        let near = toolwright_core::nearest(&word, names)
+                            .map(|near| format!(" Did you mean /{near}?"));
+                        self.ui.say(
+                            RED,
+                            format!("Unknown command: /{}.{}", printable(&word), near.unwrap_or_default()),
+                        );
+                        self.ui.say(DIM, "/help lists the commands");
                     }
                 }
                 continue;
@@ -545,7 +556,8 @@ impl ChatApp {
     fn session(&self) -> SavedChat {
         // The demo makes its file anew each time, in a folder of its own.
         let script_name = self.script_name.clone().filter(|_| !self.demo);
-        SavedChat { script_name, messages: self.conversation.messages().to_vec() }
+        let model = (!self.demo).then(|| self.model.name().to_owned());
+        SavedChat { script_name, model, messages: self.conversation.messages().to_vec() }
     }
 
     /// Writes the session that `--resume` takes up; false where there is no folder for data.

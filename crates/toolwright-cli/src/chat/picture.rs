@@ -171,7 +171,7 @@ impl Pixels {
 pub fn save(media: &Media, name: &str) -> anyhow::Result<PathBuf> {
     let folder = crate::runs::folder().and_then(|runs| Some(runs.parent()?.join("pictures")));
     let folder = folder.unwrap_or_else(std::env::temp_dir);
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    crate::runs::record::make(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     let ending: String =
         media.mime_type.rsplit('/').next().unwrap_or("bin").split('+').next().unwrap_or("bin").to_owned();
     let ending: String = ending.chars().filter(char::is_ascii_alphanumeric).take(8).collect();

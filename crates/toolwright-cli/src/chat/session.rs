@@ -12,8 +12,10 @@ use toolwright::lang::read_data;
 use toolwright::tool::{ErrorInfo, ErrorKind};
 
 use super::blocks::{self, Blocks};
+use crate::console::Console;
 use crate::report::Usage;
 use crate::runs;
+use crate::runs::record::make;
 use crate::write_file::{self, FileAccess};
 
 /// How the names of sessions end.
@@ -25,16 +27,62 @@ const MOST: u64 = 64 << 20;
 /// Where the session of the last chat in this folder is: among the user's data, because a tool that may write
 /// in the folder could change what a person resumes. `None` where there is no folder for data.
 pub fn last() -> Option<PathBuf> {
+    kept("")
+}
+
+/// Where the conversation of the last `ask` in this folder is.
+fn last_asked() -> Option<PathBuf> {
+    kept(".ask")
+}
+
+fn kept(kind: &str) -> Option<PathBuf> {
     let folder = std::env::current_dir().ok()?;
     let folder = folder.canonicalize().unwrap_or(folder);
     let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    Some(runs::data()?.join("chats").join(name + ENDING))
+    Some(runs::data()?.join("chats").join(name + kind + ENDING))
 }
 
-/// A conversation and the file of tools it used.
+/// The newest conversation of this folder, of a chat or of `ask`.
+pub fn newest() -> Option<PathBuf> {
+    let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    last().into_iter().chain(last_asked()).filter(|path| path.exists()).max_by_key(changed)
+}
+
+/// Loads the newest conversation of this folder.
+pub fn latest() -> anyhow::Result<(PathBuf, SavedChat)> {
+    let Some(path) = newest() else {
+        let error = Usage::new("there is no conversation in this folder to continue");
+        return Err(error.hint("`ask` and `chat` leave one, unless --no-record is given").into());
+    };
+    let saved = SavedChat::load(&path)?;
+    Ok((path, saved))
+}
+
+/// Keeps a conversation of `ask`, for `ask --continue`. Where it cannot be kept, that is reported.
+pub fn save_asked(console: &Console, asked: &SavedChat, redactor: &Redactor) {
+    let Some(path) = last_asked() else { return };
+    let made = path.parent().map_or(Ok(()), |folder| make(folder).map_err(anyhow::Error::from));
+    if let Err(error) = made.and_then(|()| asked.save(&path, redactor)) {
+        console.say(format_args!("warning: --continue will not know this conversation: {error:#}"));
+    }
+}
+
+/// The file of tools that a session names, here or beside the session. Without it the model would have other
+/// tools, which nobody asked for.
+pub fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let places = [PathBuf::from(name), session.with_file_name(name)];
+    places.into_iter().find(|path| path.exists()).ok_or_else(|| {
+        let error = Usage::new(format!("the file of tools `{name}` of the session `{}` is not there", session.display()));
+        error.hint("bring it back, or write where it is now as `script_name` into the session; `null` there goes on without").into()
+    })
+}
+
+/// A conversation, the file of tools it used and its model.
 pub struct SavedChat {
     pub script_name: Option<String>,
+    /// As `--model` takes it. Sessions of llm-workers have none.
+    pub model: Option<String>,
     pub messages: Vec<Message>,
 }
 
@@ -71,14 +119,18 @@ impl SavedChat {
             messages.extend(message);
         }
         let script_name = value.get("script_name").and_then(Value::as_str).map(str::to_owned);
-        Ok(SavedChat { script_name, messages })
+        let model = value.get("model").and_then(Value::as_str).map(str::to_owned);
+        Ok(SavedChat { script_name, model, messages })
     }
 
     /// Writes a session without secrets, for its owner only; it may hold what tools read.
     pub fn save(&self, path: &Path, redactor: &Redactor) -> anyhow::Result<()> {
         let mut messages: Vec<Value> = self.messages.iter().filter_map(written).collect();
         messages.iter_mut().for_each(|message| redactor.redact(message));
-        let value = json!({"script_name": self.script_name, "messages": messages});
+        let mut value = json!({"script_name": self.script_name, "messages": messages});
+        if let (Some(model), Some(map)) = (&self.model, value.as_object_mut()) {
+            map.insert("model".to_owned(), json!(model));
+        }
         let text = serde_saphyr::to_string(&value).context("the session cannot be written as YAML")?;
         write_file::replace(path, text.as_bytes(), FileAccess::Owner)
     }
@@ -180,7 +232,7 @@ fn written(message: &Message) -> Option<Value> {
     Some(Value::Object(map))
 }
 
-/// The conversation as Markdown: what was said and called; results are left out. All that a model says to one
+/// The conversation as Markdown: what was said and called, and what that gave. All that a model says to one
 /// input stands under one heading.
 pub fn markdown(messages: &[Message]) -> String {
     let mut turns: Vec<Vec<String>> = Vec::new();
@@ -202,7 +254,16 @@ pub fn markdown(messages: &[Message]) -> String {
                     turn.extend(answer.tool_calls.iter().map(called));
                 }
             }
-            Message::System { .. } | Message::Tool(_) => {}
+            Message::Tool(result) => {
+                if let Some(turn) = turns.last_mut() {
+                    turn.push(format!(
+                        "Result of `{}`:\n\n{}",
+                        result.name,
+                        fenced(result.to_text().trim_end())
+                    ));
+                }
+            }
+            Message::System { .. } => {}
         }
     }
     let turns: Vec<String> = turns.iter().map(|turn| turn.join("\n\n")).collect();
@@ -216,9 +277,14 @@ fn called(call: &ToolCall) -> String {
         Some([Value::String(text)]) => text.clone(),
         _ => serde_saphyr::to_string(&call.arguments).unwrap_or_default().trim_end().to_owned(),
     };
-    // A fence that the text itself does not hold.
-    let fence = if body.contains("```") { "~~~~" } else { "```" };
-    format!("Calling `{}`:\n\n{fence}\n{body}\n{fence}", call.name)
+    format!("Calling `{}`:\n\n{}", call.name, fenced(&body))
+}
+
+/// Text between fences that it does not hold itself.
+fn fenced(body: &str) -> String {
+    let ticks = body.lines().map(|line| line.trim_start().chars().take_while(|c| *c == '`').count()).max();
+    let fence = "`".repeat(ticks.unwrap_or(0).max(2) + 1);
+    format!("{fence}\n{body}\n{fence}")
 }
 
 #[cfg(test)]
@@ -321,7 +387,8 @@ messages:
             fail_fast: vec!["a".to_owned()],
             confidential: false,
         })];
-        SavedChat { script_name: None, messages: messages.clone() }.save(&path, &Redactor::default())?;
+        SavedChat { script_name: None, model: None, messages: messages.clone() }
+            .save(&path, &Redactor::default())?;
         assert_eq!(SavedChat::load(&path)?.messages, messages);
         Ok(())
     }

@@ -3,7 +3,7 @@
 mod asking;
 
 use std::collections::{HashSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
@@ -51,6 +51,12 @@ pub enum Wish {
 }
 
 const SPINNER: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// The spinner after this time.
+pub fn spinner(elapsed: Duration) -> char {
+    let frame = usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % SPINNER.len();
+    SPINNER.get(frame).copied().unwrap_or('*')
+}
 
 pub struct Ui {
     pub display: Display,
@@ -174,6 +180,7 @@ impl Ui {
         }
         let folder = std::env::current_dir().unwrap_or_default();
         let complete = |before: &str| slash_commands::complete(before, &folder, models);
+        let mut told_how_to_leave = false;
         loop {
             if self.interactive {
                 let (rows, cursor) = self.editor.rows("> ", self.screen.width);
@@ -198,7 +205,10 @@ impl Ui {
                     Done::Redraw => self.screen.clear(),
                     Done::Suspend => self.suspend(inputs).await,
                     Done::Interrupt => {
-                        self.say(DIM, "Ctrl-D or /exit leaves");
+                        // Once is enough, however often it is pressed.
+                        if !std::mem::replace(&mut told_how_to_leave, true) {
+                            self.say(DIM, "Ctrl-D or /exit leaves");
+                        }
                     }
                     Done::Leave => return None,
                     Done::Submit(text) => return Some(self.take(text)),
@@ -414,14 +424,13 @@ impl Ui {
         self.drop_forms();
         let width = self.screen.width;
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
-        let frame = usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % SPINNER.len();
-        let spinner = SPINNER.get(frame).copied().unwrap_or('*');
+        let spinner = spinner(elapsed);
         let mut rows: Vec<StyledLine> =
             self.answer.unfinished().iter().flat_map(|line| line.wrap(width)).collect();
         if self.reasons {
             rows.extend(self.reasoning.unfinished().iter().flat_map(|line| dimmed(line).wrap(width)));
         }
-        rows.extend(self.calls.rows(spinner, width));
+        rows.extend(self.calls.rows(spinner, width, self.is_asking()));
         let (asking, cursor) = self.asking_rows(width);
         let mut cursor = cursor.map(|(row, column)| (rows.len() + row, column));
         rows.extend(asking);
@@ -466,7 +475,7 @@ impl Ui {
                     self.type_ahead(key);
                 } else if self.questions.is_empty() {
                     self.form_key(key);
-                } else if is('c') && matches!(self.asking, PromptOutcome::Choice) {
+                } else if is('c') && matches!(self.asking, PromptOutcome::Choice | PromptOutcome::Ending) {
                     return Wish::Stop;
                 } else {
                     self.question_key(key);
@@ -476,8 +485,12 @@ impl Ui {
             InputEvent::Paste(text) => match &mut self.asking {
                 PromptOutcome::Editing(editor, _) | PromptOutcome::Reason(editor) => editor.paste(&text),
                 // Text does not choose an option; it is kept for the next input.
-                PromptOutcome::Choice if !self.questions.is_empty() => self.editor.paste(&text),
-                PromptOutcome::Choice => self.forms.iter_mut().take(1).for_each(|form| form.paste(&text)),
+                PromptOutcome::Choice | PromptOutcome::Ending if !self.questions.is_empty() => {
+                    self.editor.paste(&text)
+                }
+                PromptOutcome::Choice | PromptOutcome::Ending => {
+                    self.forms.iter_mut().take(1).for_each(|form| form.paste(&text))
+                }
             },
             InputEvent::Line(line) if self.is_asking() => self.typed_answer(&line),
             InputEvent::Line(line) => self.waiting.push_back(line),

@@ -1,4 +1,4 @@
-//! `toolwright call`: one tool, called by a person, and therefore approved.
+//! `toolwright call`: one tool, called by a person. What no rule is about is therefore approved.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -12,7 +12,7 @@ use toolwright::events::{Event, EventKind};
 use toolwright::file::{Caller, Connect, Sandboxing};
 use toolwright::lang::Wanted;
 use toolwright::run::RunEnd;
-use toolwright::tool::{CallNote, ToolDef};
+use toolwright::tool::{CallNote, ErrorInfo, ErrorKind, ToolDef};
 
 use crate::args::CallArgs;
 use crate::commands::until_stopped;
@@ -23,6 +23,9 @@ use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::write_file::{self, FileAccess};
 use crate::{files, prompt, toolbox};
+
+/// What tools that run a command call its exit code in the metadata of their results.
+const EXIT_CODE: &str = "exit_code";
 
 pub async fn run(what: CallArgs, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
@@ -64,23 +67,40 @@ pub async fn run(what: CallArgs, console: &Console) -> anyhow::Result<()> {
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
     let result = until_stopped(&run, call).await?;
     let failure = match &result {
-        Ok(result) => result.error.as_ref().map(|error| error.message.clone()),
+        Ok(result) => {
+            result.error.as_ref().map(|error| error.message.clone()).or_else(|| failed_command(result))
+        }
         Err(error) => Some(error.to_string()),
     };
     run.finish(failure.map_or(RunEnd::Done, |message| RunEnd::Failed { message }))?;
     let result = result?;
+    let failed_command = failed_command(&result);
     if json {
         console.line(serde_json::to_string(&result)?)?;
     } else {
         print(console, &result, what.save_to.as_deref())?;
-        if result.error.is_none() {
+        if result.error.is_none() && failed_command.is_none() {
             report::hint_to_write(console, &result.to_text());
         }
     }
-    match result.error {
-        None => Ok(()),
-        Some(error) => Err(trail.explain(Failed(error))),
+    match (result.error.clone(), failed_command) {
+        (None, None) => Ok(()),
+        (None, Some(message)) => {
+            let hint = report::way_out_of(None, Some(&result));
+            Err(Failed(ErrorInfo { kind: ErrorKind::Unknown, message, hint }).into())
+        }
+        (Some(error), _) => Err(trail.explain(Failed(error))),
     }
+}
+
+/// How the command of a call ended, if that was not well: for a model that is a result like any other, for a
+/// script the call has failed.
+pub fn failed_command(result: &ToolResult) -> Option<String> {
+    let code = result.metadata.get(EXIT_CODE)?.as_i64().filter(|code| *code != 0)?;
+    Some(match code {
+        0.. => format!("the command ended with exit code {code}"),
+        _ => format!("the command was ended by signal {}", code.unsigned_abs()),
+    })
 }
 
 /// The file in use, the tools to call among, and the name of the tool there.
@@ -100,7 +120,13 @@ async fn open(
             Some(parsed) => parsed,
             None => ParsedFile::of(console, None).await?,
         };
-        let opening = Opening { wanted: Wanted::nothing(), connect: Connect::Never, ..Opening::default() };
+        let opening = Opening {
+            wanted: Wanted::nothing(),
+            connect: Connect::Never,
+            policy: what.policy.as_deref(),
+            yes: what.yes,
+            ..Opening::default()
+        };
         let mut opened = opening.open(console, parsed).await?;
         opened.uses_tools = false;
         return Ok((opened, built_in, own_name));
@@ -109,6 +135,8 @@ async fn open(
     let opening = Opening {
         wanted: Wanted::tool(what.tool.as_str()),
         connect: Connect::WherePossible,
+        policy: what.policy.as_deref(),
+        yes: what.yes,
         ..Opening::default()
     };
     let opened = opening.open(console, choice.parse(console).await?).await?;
@@ -211,7 +239,7 @@ pub fn show(console: &Console, event: &EventKind) {
             CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message }
                 if !message.is_empty() =>
             {
-                console.say(prompt::printable(message));
+                console.remark(prompt::printable(message));
             }
             CallNote::RateLimited { wait } => {
                 console.say(format_args!("waiting {wait:.1?} for the rate limit"))
@@ -262,7 +290,7 @@ pub fn print(console: &Console, result: &ToolResult, folder: Option<&Path>) -> a
             _ => {}
         }
     }
-    for (key, value) in &result.metadata {
+    for (key, value) in result.metadata.iter().filter(|(key, _)| *key != EXIT_CODE) {
         console.say(prompt::printable(&format!("{key}: {value}")));
     }
     not_saved.map_or(Ok(()), Err)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use toolwright::lang::Severity;
+use toolwright::lang::{Diagnostic, NOT_STARTED, Severity};
 use toolwright::{Policy, Toolset};
 use toolwright_core::DataError;
 
@@ -17,14 +17,26 @@ use crate::{demo, files, toolbox};
 pub async fn run(what: Check, console: &Console) -> anyhow::Result<()> {
     let named = what.file.or(what.also_file).map(FileChoice::named);
     let here = || files::is_here().then(|| FileChoice::found(files::DEFAULT));
-    match named.or_else(here) {
-        Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers).await,
-        None => check_built_in(console, what.policy.as_deref()),
+    let warnings = match named.or_else(here) {
+        Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers).await?,
+        None if what.policy.is_some() => check_built_in(console, what.policy.as_deref())?,
+        None => {
+            let error = Usage::new(format!("nothing to check: there is no ./{}", files::DEFAULT));
+            let hint =
+                "name a file, or a policy with --policy; `toolwright init` writes a file to start from";
+            return Err(error.hint(hint).into());
+        }
+    };
+    match what.deny_warnings && warnings > 0 {
+        true => {
+            Err(Usage::new(format!("{} with --deny-warnings", counted(warnings as u64, "warning"))).into())
+        }
+        false => Ok(()),
     }
 }
 
-/// All problems of the built-in tools, and of a policy for them.
-fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<()> {
+/// Checks a policy for the built-in tools, and these tools; gives the number of warnings.
+fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<usize> {
     let json = console.is_json();
     let tools = toolbox::all()?;
     let PolicyFindings { count, problems: in_rules, warnings } = PolicyFindings::read(policy, &tools)?;
@@ -45,7 +57,7 @@ fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<()
         let tools = counted(tools.len() as u64, "tool");
         console.line(format_args!("{tools}{}: {}", and_rules(count), outcome(warnings.len())))?;
     }
-    Ok(())
+    Ok(warnings.len())
 }
 
 /// What there is to say about a policy in a file of its own.
@@ -93,13 +105,14 @@ fn outcome(warnings: usize) -> String {
     if warnings == 0 { "no problems".to_owned() } else { counted(warnings as u64, "warning") }
 }
 
-/// All problems of a file of tools, its policy, limits and sandbox included.
+/// Reports all problems of a file of tools, its policy, limits and sandbox included; gives the number of
+/// warnings.
 async fn check_file(
     console: &Console,
     choice: &FileChoice,
     policy: Option<&Path>,
     start_servers: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<usize> {
     let json = console.is_json();
     if !choice.found {
         files::exists(&choice.path)?;
@@ -121,7 +134,8 @@ async fn check_file(
     let problems = parsed.file.check_tools(&loaded);
     // A policy beside the file is one more place for mistakes.
     let beside = PolicyFindings::read(policy, &with_built_in(loaded.tools())?)?;
-    let warnings = parsed.file.check_policy(&loaded).len() + beside.warnings.len();
+    let is_warning = |problem: &&Diagnostic| problem.severity == Severity::Warning && !is_note(problem);
+    let warnings = problems.iter().filter(is_warning).count() + beside.warnings.len();
     let in_file = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let errors = in_file + beside.problems.len();
     if json {
@@ -144,14 +158,23 @@ async fn check_file(
         return Err(if json { found } else { found.showing(&problems) }.into());
     }
     if !json {
-        problems.iter().for_each(|warning| console.say(format_args!("{}\n", printable(&warning.render()))));
+        for problem in &problems {
+            let shown = printable(&problem.render());
+            let shown = if is_note(problem) { shown.replacen("warning:", "note:", 1) } else { shown };
+            console.say(format_args!("{shown}\n"));
+        }
         files::tell_of_chat(console, &loaded);
         files::tell_of_left_out(console, &loaded);
         let tools = counted(loaded.tools().len() as u64, "tool");
         let rules = and_rules(beside.count);
         console.line(format_args!("{}: {tools}{rules}: {}", choice.path.display(), outcome(warnings)))?;
     }
-    Ok(())
+    Ok(warnings)
+}
+
+/// That a server was not started is reported, and is not a mistake of the file.
+fn is_note(problem: &Diagnostic) -> bool {
+    problem.message.ends_with(NOT_STARTED)
 }
 
 /// The tools of a file and the built-in ones: a policy of its own also holds where the file is not used.

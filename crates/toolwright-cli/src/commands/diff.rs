@@ -3,28 +3,16 @@
 use std::io::Write as _;
 
 use serde_json::json;
+use toolwright::tool::{ErrorInfo, ErrorKind};
 
 use crate::args::DiffRuns;
 use crate::commands::runs::{summary, took};
 use crate::console::Console;
 use crate::prompt::printable;
-use crate::report::counted;
+use crate::report::{Failed, counted};
 use crate::runs;
 use crate::runs::source::TranscriptSource;
 use crate::runs::story::{self, Story};
-
-/// What is different, for exit code 1.
-#[derive(Debug)]
-struct Differ(usize);
-
-impl std::fmt::Display for Differ {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let verb = if self.0 == 1 { "differs" } else { "differ" };
-        write!(f, "{} {verb}", counted(self.0 as u64, "line"))
-    }
-}
-
-impl std::error::Error for Differ {}
 
 pub fn run(what: &DiffRuns, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
@@ -65,5 +53,10 @@ pub fn print(console: &Console, changes: &[String]) -> std::io::Result<()> {
 /// An error when something differs.
 pub fn outcome(changes: &[String]) -> anyhow::Result<()> {
     let differ = changes.iter().filter(|line| line.starts_with(['-', '+'])).count();
-    if differ == 0 { Ok(()) } else { Err(Differ(differ).into()) }
+    if differ == 0 {
+        return Ok(());
+    }
+    let verb = if differ == 1 { "differs" } else { "differ" };
+    let message = format!("{} {verb}", counted(differ as u64, "line"));
+    Err(Failed(ErrorInfo { kind: ErrorKind::Unknown, message, hint: None }).into())
 }

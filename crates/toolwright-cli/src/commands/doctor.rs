@@ -143,6 +143,8 @@ fn keys() -> Finding {
 /// Which model answers when none is named.
 fn answers() -> Finding {
     let chosen = models::wished()
+        .ok()
+        .flatten()
         .or_else(|| models::by_key().map(|(_, name)| name))
         .or_else(|| models::by_server().map(|(_, model)| model.model));
     let fix = "set a key, or start a local server: `ollama serve`, or `llama-server -m MODEL.gguf --jinja`";

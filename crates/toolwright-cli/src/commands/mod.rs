@@ -4,6 +4,7 @@ pub mod ask;
 pub mod call;
 pub mod check;
 pub mod completions;
+pub mod config;
 pub mod diff;
 pub mod doctor;
 pub mod eval;
@@ -28,18 +29,48 @@ pub mod view;
 use toolwright::Run;
 use toolwright::run::RunEnd;
 
-/// Waits for Ctrl-C or for SIGTERM, which service managers send.
-pub async fn told_to_stop() -> &'static str {
+use crate::report::Stopped;
+
+/// What told the program to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopSignal {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM, which service managers send.
+    Terminate,
+}
+
+impl StopSignal {
+    /// The exit code of a program that the signal ended, as shells report it.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            StopSignal::Interrupt => 130,
+            StopSignal::Terminate => 143,
+        }
+    }
+}
+
+impl std::fmt::Display for StopSignal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            StopSignal::Interrupt => "Ctrl-C",
+            StopSignal::Terminate => "SIGTERM",
+        })
+    }
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub async fn stop_signal() -> StopSignal {
     #[cfg(unix)]
     if let Ok(mut asked) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         tokio::select! {
-            Ok(()) = tokio::signal::ctrl_c() => return "Ctrl-C",
-            _ = asked.recv() => return "SIGTERM",
+            Ok(()) = tokio::signal::ctrl_c() => return StopSignal::Interrupt,
+            _ = asked.recv() => return StopSignal::Terminate,
         }
     }
     match tokio::signal::ctrl_c().await {
-        Ok(()) => "Ctrl-C",
-        // Who cannot be told is never told.
+        Ok(()) => StopSignal::Interrupt,
+        // Where signals cannot be received none arrives.
         Err(_) => std::future::pending().await,
     }
 }
@@ -49,18 +80,18 @@ pub async fn interruptible<T>(work: impl Future<Output = anyhow::Result<T>>) -> 
     tokio::select! {
         // Listened for before anything is started.
         biased;
-        by = told_to_stop() => anyhow::bail!("stopped by {by}"),
+        signal = stop_signal() => Err(Stopped(signal).into()),
         outcome = work => outcome,
     }
 }
 
-/// Does the work of a run until it is done or told to stop, which the record of the run then tells.
+/// Does the work of a run until it is done or told to stop, which the record of the run then says.
 pub async fn until_stopped<T>(run: &Run, work: impl Future<Output = T>) -> anyhow::Result<T> {
     tokio::select! {
         biased;
-        by = told_to_stop() => {
+        signal = stop_signal() => {
             run.finish(RunEnd::Cancelled)?;
-            anyhow::bail!("stopped by {by}")
+            Err(Stopped(signal).into())
         }
         outcome = work => Ok(outcome),
     }

@@ -41,7 +41,7 @@ pub async fn run(what: ModelArgs, console: &Console) -> anyhow::Result<()> {
     }
     let answers = match named.contains_key("default") {
         true => Some("default".to_owned()),
-        false => models::wished().or_else(|| {
+        false => models::wished()?.or_else(|| {
             found
                 .iter()
                 .find(|each| each.usable && !named.contains_key(&each.name))

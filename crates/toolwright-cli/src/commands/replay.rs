@@ -118,7 +118,15 @@ async fn today(
         None => None,
     };
     let loaded = opened.as_ref().map(|opened| opened.session.loaded());
-    let built_in = toolbox::all()?;
+    let mut built_in = toolbox::all()?;
+    for name in stamps.iter().map(|stamp| &stamp.name) {
+        if built_in.get(name).is_some() {
+            continue;
+        }
+        if let Some(tool) = toolbox::named(name).filter(|tool| tool.spec().name == *name) {
+            built_in = built_in.with(tool)?;
+        }
+    }
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());
     if let Some(loaded) = loaded {
         flows = loaded.flows().chain([CLI_TOOL]).map(str::to_owned).collect();

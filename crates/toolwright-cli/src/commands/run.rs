@@ -1,6 +1,6 @@
 //! `toolwright run`: the `cli` section of a file, input by input.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use toolwright::Run;
 use toolwright::events::{Event, EventKind};
 use toolwright::file::{Caller, Sandboxing};
-use toolwright::lang::{Cli, CliResult, Wanted};
+use toolwright::lang::{Cli, CliResult, ProcessInput, Wanted};
 use toolwright::run::RunEnd;
 use toolwright::tool::CallNote;
 use toolwright_util::lock;
@@ -26,6 +26,8 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
     let opening = Opening {
         wanted: Wanted::cli(),
         arguments: Some(arguments(&what.file, &what.inputs)),
+        policy: what.policy.as_deref(),
+        yes: what.yes,
         ..Opening::default()
     };
     let mut opened = opening.open(console, FileChoice::named(&what.file).parse(console).await?).await?;
@@ -52,7 +54,7 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
     let about = About { command: "run", file: used.as_ref() };
     let (builder, _) = record(console, builder, &what.record, &about, opened.session.secrets())?;
     let run = builder.build()?;
-    let inputs = cli.inputs(inputs(console, &what.inputs)?);
+    let inputs = cli.inputs(inputs(console, cli.process_input(), &what.inputs)?);
     let work = one_after_another(console, cli, &run, inputs, what.keep_going, &trail);
     let outcome = match until_stopped(&run, work).await? {
         Ok(0) => Ok(()),
@@ -85,14 +87,14 @@ async fn one_after_another(
     let mut failed = 0;
     for input in inputs {
         if !json {
-            console.say(format_args!("Processing input: {}", printable(&Cli::show_input(&input))));
+            console.remark(format_args!("Processing input: {}", printable(&Cli::show_input(&input))));
         }
         match cli.run_input(&*run.dispatch(), input.clone()).await {
             Ok(CliResult { text, value, .. }) => {
                 if json {
                     console.line(serde_json::json!({"input": input, "output": value}))?;
                 } else {
-                    writeln!(console.stdout(), "{text}\n\n")?;
+                    writeln!(console.stdout(), "{text}")?;
                 }
                 console.stdout().flush()?;
                 if !json {
@@ -116,10 +118,19 @@ async fn one_after_another(
     Ok(failed)
 }
 
-/// The inputs of the command line, with the lines of stdin in place of `-`.
-fn inputs(console: &Console, given: &[String]) -> anyhow::Result<Vec<String>> {
+/// The inputs of the command line, with the lines of stdin in place of `-`. Without any, the lines of stdin
+/// where that is not a terminal.
+fn inputs(console: &Console, process: ProcessInput, given: &[String]) -> anyhow::Result<Vec<String>> {
+    if given.is_empty() && console.stdin().is_terminal() {
+        if process == ProcessInput::AllAsList {
+            return Ok(Vec::new());
+        }
+        let error = Usage::new("there are no inputs");
+        return Err(error.hint("write them behind the file, or pipe one a line into the command").into());
+    }
+    let stdin = ["-".to_owned()];
     let mut inputs = Vec::new();
-    for input in given {
+    for input in if given.is_empty() { &stdin } else { given } {
         if input == "-" {
             for line in console.stdin().lock().lines() {
                 inputs.push(line?.trim().to_owned());
@@ -160,7 +171,7 @@ impl Hints {
             EventKind::CallNoted { span, note: CallNote::Hint { text } } => {
                 self.lock().retain(|(silent, _)| silent != span);
                 if !text.is_empty() {
-                    self.console.say(printable(text));
+                    self.console.remark(printable(text));
                 }
             }
             EventKind::CallFinished { span, .. } => self.name(*span),
@@ -173,7 +184,7 @@ impl Hints {
         let mut silent = self.lock();
         if let Some(at) = silent.iter().position(|(one, _)| *one == span) {
             let (_, tool) = silent.remove(at);
-            self.console.say(format_args!("Running tool {}", printable(&tool)));
+            self.console.remark(format_args!("Running tool {}", printable(&tool)));
         }
     }
 

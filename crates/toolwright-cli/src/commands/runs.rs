@@ -128,7 +128,7 @@ fn line(path: &Path, index: &Index) -> String {
     };
     let errors = if index.errors > 0 { format!(", {} failed", index.errors) } else { String::new() };
     let line = format!(
-        "{}  {:<19}  {command:<4}  {:<8} {:>10}  {}{errors}  {}",
+        "{}  {:<23}  {command:<4}  {:<8} {:>10}  {}{errors}  {}",
         runs::id_of(path),
         day_and_time(index.started),
         index.state(),
@@ -306,10 +306,11 @@ fn shown(index: &Index, item: &TimelineItem, whole: &Whole, full: bool) -> Strin
 
 const NOT_KNOWN: &str = "time not known";
 
-/// `2026-01-31 12:00:00`, in UTC.
+/// `2026-01-31 12:00:00 CET`, in the zone of the person who looks.
 fn day_and_time(micros: Option<u64>) -> String {
-    let told = micros.map(moment);
-    told.as_deref().and_then(|told| told.get(..19)).unwrap_or(NOT_KNOWN).replace('T', " ")
+    let time = micros.and_then(|micros| jiff::Timestamp::from_microsecond(i64::try_from(micros).ok()?).ok());
+    let shown = time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z"));
+    shown.map_or_else(|| NOT_KNOWN.to_owned(), |shown| shown.to_string())
 }
 
 /// How long something took, as far as the record says so.

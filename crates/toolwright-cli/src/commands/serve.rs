@@ -22,11 +22,13 @@ use toolwright::tool::{CancelToken, Secret};
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::commands::serve_reload::Reloading;
 use crate::console::Console;
+use crate::files;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
 use crate::server_questions::QuestionRoute;
+use crate::toolbox::Profile;
 use crate::{commands, report, runs, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
@@ -58,7 +60,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
             settle();
             tokio::select! {
                 served = server.serve_stdio() => served?,
-                _ = commands::told_to_stop() => reloading.cancel(),
+                _ = commands::stop_signal() => reloading.cancel(),
                 never = reloading.follow() => match never {},
             }
         }
@@ -76,7 +78,7 @@ pub(super) struct ServedFile {
 /// Opens the file, and makes the runs that clients reach; their records are numbered when there are more.
 pub(super) async fn prepare(what: &Serve, console: &Console, number: u32) -> anyhow::Result<ServedFile> {
     let choice = what.file.clone().map(FileChoice::named);
-    let wanted = Wanted::tools(&what.tools).and_prompts();
+    let wanted = Wanted::tools(files::patterns(&what.tools)).and_prompts();
     let opening = Opening {
         wanted,
         policy: what.policy.as_deref(),
@@ -90,13 +92,14 @@ pub(super) async fn prepare(what: &Serve, console: &Console, number: u32) -> any
             return Err(report::refused(&problems).into());
         }
     }
-    let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
+    let profile = Profile::chosen(what.profile)?;
+    let tools = opened.tools(profile, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
     let sandboxing = if needs_sandbox { Sandboxing::WherePossible } else { Sandboxing::Never };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
     let record = numbered(&what.record, number);
-    let (builder, _) = opened.run(Caller::Model, &what.tools)?;
+    let (builder, _) = opened.run(Caller::Model, profile, &what.tools)?;
     let builder = builder.person(Arc::new(ClientPerson::default()));
     let tools = Offered::new(console, builder, "serve", &record, what, &opened)?;
     let prompts = match prompts.is_empty() {
@@ -265,10 +268,10 @@ async fn over_http(
     let stop = CancelToken::new();
     let (on_signal, console) = (stop.clone(), console.clone());
     tokio::spawn(async move {
-        commands::told_to_stop().await;
+        commands::stop_signal().await;
         console.say("stopping: what is under way is finished first; Ctrl-C again stops at once");
         on_signal.cancel();
-        commands::told_to_stop().await;
+        commands::stop_signal().await;
         std::process::exit(1);
     });
     listening.run(stop).await;

@@ -15,12 +15,14 @@ use toolwright::model::vendor;
 use toolwright::model::wire::{Definition, define};
 use toolwright::run::ToolSearch;
 use toolwright::tool::ToolSpec;
+use toolwright_core::{glob_match, nearest};
 
 use crate::args::{Format, Tools};
 use crate::console::Console;
 use crate::opening::{FileChoice, Opening, ParsedFile};
 use crate::report::Usage;
-use crate::{files, prompt, toolbox};
+use crate::toolbox::{self, Profile};
+use crate::{files, prompt};
 
 /// What the name of an OpenAPI document begins with.
 const OPENAPI: &str = "openapi:";
@@ -42,17 +44,21 @@ pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
         _ => return Err(Usage::new("one file at a time").into()),
     };
     let mut search = ToolSearch::default();
-    let all = match file {
+    let tools = match file {
         Some(file) => {
-            let opening = Opening { wanted: Wanted::tools(&patterns), runs: false, ..Opening::default() };
+            let opening = Opening {
+                wanted: Wanted::tools(files::patterns(&patterns)),
+                runs: false,
+                ..Opening::default()
+            };
             let opened = opening.open(console, file.parse(console).await?).await?;
             files::tell_of_chat(console, opened.session.loaded());
             search.clone_from(opened.session.file().tool_search());
-            opened.tools()?
+            opened.tools(Profile::default(), &patterns)?
         }
-        None => toolbox::all()?,
+        None => toolbox::offered(Profile::chosen(what.profile)?, &patterns)?,
     };
-    show(&chosen(all, &patterns)?, &search, &what, console)
+    show(&tools, &search, &what, console)
 }
 
 /// The tools of an OpenAPI document that no file imports yet.
@@ -147,12 +153,20 @@ pub fn chosen(tools: Toolset, patterns: &[String]) -> anyhow::Result<Toolset> {
         return Ok(tools);
     }
     let names: Vec<String> = tools.names().map(str::to_owned).collect();
-    let chosen = tools.filtered(patterns);
-    if chosen.is_empty() {
-        let error = Usage::new(format!("no tool matches {}", patterns.join(", ")));
-        return Err(error.hint(format!("the tools are: {}", names.join(", "))).into());
+    let is_unknown = |pattern: &&String| {
+        !pattern.starts_with('!')
+            && *pattern != files::NO_TOOLS
+            && !names.iter().any(|name| glob_match(pattern, name))
+    };
+    if let Some(pattern) = patterns.iter().find(is_unknown) {
+        let error = Usage::new(format!("no tool matches `{}`", prompt::printable(pattern)));
+        return Err(match nearest(pattern, names.iter().map(String::as_str)) {
+            Some(near) => error.hint(format!("did you mean `{near}`? The tools are: {}", names.join(", "))),
+            None => error.hint(format!("the tools are: {}", names.join(", "))),
+        }
+        .into());
     }
-    Ok(chosen)
+    Ok(tools.filtered(files::patterns(patterns)))
 }
 
 fn signature_name(spec: &ToolSpec) -> &str {

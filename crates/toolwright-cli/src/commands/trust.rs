@@ -157,7 +157,7 @@ async fn trust_folder(console: &Console, folder: &Path, yes: bool) -> anyhow::Re
         });
         let answer = tokio::select! {
             answer = asked => answer,
-            _ = commands::told_to_stop() => None,
+            _ = commands::stop_signal() => None,
         };
         if answer != Some(0) {
             return Err(Usage::new(format!("you did not trust `{shown}`")).into());

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 
 use crate::args::ViewArgs;
-use crate::commands::told_to_stop;
+use crate::commands::stop_signal;
 use crate::console::Console;
 use crate::report;
 use crate::runs;
@@ -31,7 +31,7 @@ pub async fn run(what: ViewArgs, console: &Console) -> anyhow::Result<()> {
     tokio::select! {
         // The socket listens before the address is printed.
         biased;
-        _ = told_to_stop() => Ok(()),
+        _ = stop_signal() => Ok(()),
         served = served => served,
     }
 }

@@ -143,11 +143,15 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)
 }
 
+/// How many runs are kept.
+pub fn kept() -> usize {
+    std::env::var("TOOLWRIGHT_KEEP_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(KEEP)
+}
+
 /// Removes the oldest runs beyond the number that is kept. Only names are looked at, so this costs one
 /// listing.
 pub fn prune() {
-    let keep = std::env::var("TOOLWRIGHT_KEEP_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(KEEP);
-    for path in list().into_iter().skip(keep) {
+    for path in list().into_iter().skip(kept()) {
         // Somebody else may have removed it in the meantime.
         let _ = remove(&path);
     }

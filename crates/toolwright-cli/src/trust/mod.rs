@@ -141,7 +141,7 @@ pub async fn ask(console: &Console, choice: &FileChoice, file: &ToolFile) -> any
         console.ask(move |dialogue| prompt::pick(dialogue, &format!("\n{screen}\n"), question, &answers));
     let answer = tokio::select! {
         answer = asked => answer,
-        _ = commands::told_to_stop() => None,
+        _ = commands::stop_signal() => None,
     };
     match answer {
         Some(0) => Ok(()),

@@ -49,7 +49,9 @@ impl Api {
     pub fn answer(&self, path: &str, query: &str) -> ApiResponse {
         let parts: Vec<&str> = path.split('/').collect();
         let outcome = match parts.as_slice() {
-            ["runs"] => Ok(Some(self.runs(number(query, "offset")))),
+            ["runs"] => {
+                Ok(Some(self.runs(number(query, "offset"), &text_of(query, "q").unwrap_or_default())))
+            }
             ["run", id, rest @ ..] => self.run(&decode(id), rest, query),
             _ => Ok(None),
         };
@@ -96,17 +98,25 @@ impl Api {
         lock(&self.open)
     }
 
-    fn runs(&self, offset: usize) -> Value {
+    /// A page of the runs; of all that are recorded those in which a text is named, when there is one.
+    fn runs(&self, offset: usize, text: &str) -> Value {
         let paths = self.paths();
-        let page = paths.iter().skip(offset).take(RUNS).filter_map(|path| {
+        let listed = |path: &PathBuf| {
             let source = self.source(path.clone()).ok()?;
             let held = lock(&source);
             let mut value = summary(path, &held.index);
             let first = held.index.items.iter().find_map(|item| item.call.as_ref());
             set(&mut value, "about", first.map_or("", |call| held.index.name_of(call.tool)));
             Some(value)
-        });
-        json!({"runs": page.collect::<Vec<_>>(), "all": paths.len()})
+        };
+        if text.is_empty() {
+            let page: Vec<Value> = paths.iter().skip(offset).take(RUNS).filter_map(listed).collect();
+            return json!({"runs": page, "all": paths.len()});
+        }
+        let wanted = text.to_lowercase();
+        let found: Vec<Value> = paths.iter().filter_map(listed).filter(|run| names(run, &wanted)).collect();
+        let all = found.len();
+        json!({"runs": found.into_iter().skip(offset).take(RUNS).collect::<Vec<_>>(), "all": all})
     }
 
     fn run(&self, id: &str, rest: &[&str], query: &str) -> anyhow::Result<Option<Value>> {
@@ -261,6 +271,16 @@ fn tools(index: &Index) -> Value {
         json!({"name": name, "calls": calls, "errors": errors, "total_us": total_us})
     });
     tools.collect::<Vec<_>>().into()
+}
+
+/// Whether the list would show this text for a run, or its folder, model or id would.
+fn names(run: &Value, wanted: &str) -> bool {
+    let texts = ["prompt", "about", "run", "status", "command", "started", "models", "labels"];
+    let texts = texts.iter().filter_map(|key| run.get(*key));
+    texts.into_iter().any(|value| match value {
+        Value::String(text) => text.to_lowercase().contains(wanted),
+        other => other.to_string().to_lowercase().contains(wanted),
+    })
 }
 
 fn text_of(query: &str, name: &str) -> Option<String> {

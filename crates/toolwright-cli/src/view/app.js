@@ -26,6 +26,12 @@ const span = (us) => us < 1e3 ? us + ' µs' : us < 1e6 ? (us / 1e3).toFixed(1) +
   : Math.floor(us / 6e7) + ' min ' + Math.floor(us / 1e6 % 60) + ' s';
 // A record that was damaged has no times, or wild ones.
 const took = (us) => us == null || us > 366 * 864e8 ? 'not known' : span(us);
+// Times are those of the person who looks.
+const when = (text) => {
+  const time = new Date(text), two = (number) => String(number).padStart(2, '0');
+  return time.getFullYear() + '-' + two(time.getMonth() + 1) + '-' + two(time.getDate()) + ' ' + two(time.getHours()) + ':' + two(time.getMinutes());
+};
+const whenLong = (text) => new Date(text).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'long' });
 const count = (number) => number.toLocaleString('en-US');
 const counted = (number, what) => count(number) + ' ' + what + (number === 1 ? '' : 's');
 
@@ -35,28 +41,37 @@ let rows = new Map();  // rows that were fetched, by page
 let selected = -1;     // place of the selected row
 let stream = null;     // news of a run that goes on
 let offset = 0;        // runs listed so far
+let listing = 0;       // how often the list was asked for
 
 const total = () => shown ? shown.length : run ? run.items : 0;
 
 // ---- the list of runs
 
 async function listRuns(fresh) {
-  const answer = await get('runs?offset=' + (fresh ? 0 : offset));
+  const [ticket, text] = [++listing, $('filter').value.trim()];
+  const answer = await get('runs?' + new URLSearchParams({ offset: fresh ? 0 : offset, q: text }));
+  // Something else was typed meanwhile.
+  if (ticket !== listing) return undefined;
   if (fresh) { offset = 0; $('runs').replaceChildren(); }
   for (const summary of answer.runs) {
     const item = make('li');
     item.dataset.id = summary.run;
-    item.append(make('div', '', summary.prompt || summary.about || summary.run), make('div', 'soft'));
+    // A link, for Tab, Enter and another tab of the browser.
+    const link = make('a');
+    link.href = '#' + encodeURIComponent(summary.run);
+    link.append(make('div', '', summary.prompt || summary.about || summary.run), make('div', 'soft'));
+    if (summary.started) link.title = whenLong(summary.started);
     // How it stands comes first: the rest may be cut off.
-    item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', summary.status),
-      ' · ' + [summary.command, summary.started ? summary.started.slice(0, 16).replace('T', ' ') : 'time not known', counted(summary.calls, 'call')].filter(Boolean).join(' · '));
-    item.addEventListener('click', () => { showList(false); location.hash = summary.run; });
+    link.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', summary.status),
+      ' · ' + [summary.command, summary.started ? when(summary.started) : 'time not known', counted(summary.calls, 'call')].filter(Boolean).join(' · '));
+    link.addEventListener('click', () => showList(false));
+    item.append(link);
     if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
     $('runs').append(item);
   }
   offset += answer.runs.length;
   $('more').hidden = offset >= answer.all;
-  filterRuns();
+  $('none').hidden = answer.all > 0 || !text;
   return answer.runs[0];
 }
 
@@ -66,11 +81,6 @@ function showList(open) {
   $('list').setAttribute('aria-expanded', String(open));
   // While it was covered, the timeline had no height to fill.
   if (!open && run) draw().catch(fail);
-}
-
-function filterRuns() {
-  const text = $('filter').value.toLowerCase();
-  for (const item of $('runs').children) item.hidden = !item.textContent.toLowerCase().includes(text);
 }
 
 // ---- one run
@@ -139,6 +149,7 @@ function drawFacts() {
   facts.replaceChildren();
   fact('run', run.run);
   fact('status', run.status, run.status === 'done' ? 'ok' : run.status === 'running' ? 'running' : 'error');
+  if (run.started) fact('started', whenLong(run.started));
   fact('took', took(run.duration_us));
   if (run.models.length) fact('model', run.models.join(', '));
   fact('turns', count(run.turns));
@@ -350,7 +361,7 @@ async function showDetail(number) {
     const result = finished.result;
     if ((result.content || []).length) { side.append(make('h3', '', 'result')); blocks(side, result.content); }
     if (result.structured !== undefined) part('structured', json(result.structured));
-    if (result.metadata) part('beside it', json(result.metadata));
+    if (result.metadata) part('metadata', json(result.metadata));
     if (result.truncated) part('cut', 'of ' + count(result.truncated.original) + ' bytes, ' + count(result.truncated.limit) + ' may be given');
   }
 }
@@ -410,11 +421,17 @@ addEventListener('resize', () => draw().catch(fail));
 $('search').addEventListener('input', soon(narrow, 200));
 $('tool').addEventListener('change', soon(narrow, 0));
 $('failed').addEventListener('change', soon(narrow, 0));
-$('filter').addEventListener('input', filterRuns);
+$('filter').addEventListener('input', soon(() => listRuns(true), 200));
 $('more').addEventListener('click', () => listRuns(false).catch(fail));
 addEventListener('hashchange', () => openRun(decodeURIComponent(location.hash.slice(1))).catch(fail));
 addEventListener('keydown', (event) => {
-  if (event.target.matches('input, select')) { if (event.key === 'Escape') event.target.blur(); return; }
+  if (event.target.matches('input, select')) {
+    if (event.key !== 'Escape') return;
+    // The box and what it narrowed are cleared together.
+    if (event.target.type === 'search' && event.target.value) { event.target.value = ''; event.target.dispatchEvent(new Event('input')); }
+    event.target.blur();
+    return;
+  }
   if (event.key === '/') { event.preventDefault(); $('search').focus(); }
   else if (event.key === 'Escape') $('detail').hidden = true;
   else if (event.key === 'ArrowDown' || event.key === 'j') { event.preventDefault(); select(selected + 1).catch(fail); }
@@ -434,7 +451,7 @@ $('theme').addEventListener('click', () => {
   const newest = await listRuns(true);
   if (location.hash) await openRun(decodeURIComponent(location.hash.slice(1)));
   else if (newest) location.hash = newest.run;
-  else fail(new Error('No run is recorded yet: try `toolwright ask`.'));
+  else $('facts').replaceChildren(make('p', 'soft', 'No run is recorded yet. `toolwright ask \'What can you do?\'` makes one, and it appears here.'));
   setInterval(() => { if (!document.hidden && !$('filter').value && offset <= 50) listRuns(true).catch(() => {}); }, 4000);
   // One whose process was killed writes nothing more, so there is no news of it.
   setInterval(() => look().catch(() => {}), 4000);

@@ -27,16 +27,16 @@ fn a_failed_answer_is_on_record_and_so_is_what_was_taken_back() {
     here(CHAT, "a\nb\n/rewind\n");
     let told = events(&folder);
     assert!(
-        told.contains(r#""event":"rewound","messages":2"#) && told.contains(r#""status":"done""#),
+        told.contains(r#""event":"rewound","messages":3"#) && told.contains(r#""status":"done""#),
         "{told}"
     );
-    assert!(here(&["runs", "show"], "").contains("\nthe conversation was taken back to 2 messages"));
+    assert!(here(&["runs", "show"], "").contains("\nthe conversation was taken back to 3 messages"));
     assert_eq!(here(&["runs", "--failed"], "").matches("  chat  ").count(), 2);
     here(CHAT, "a\n");
     assert_eq!(here(&["runs", "--failed"], "").matches("  chat  ").count(), 2);
     // Two runs differ in it.
     let shown = here(&["diff", "last~1", "last"], "");
-    assert!(shown.contains("- the conversation was taken back to 2 messages"), "{shown}");
+    assert!(shown.contains("- the conversation was taken back to 3 messages"), "{shown}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod mistakes;
 mod openapi;
 mod pages;
 mod pictures;
+mod pipes;
 mod policy_layers;
 mod proxies;
 mod python;

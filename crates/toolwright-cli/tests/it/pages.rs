@@ -60,6 +60,29 @@ fn the_script_of_the_guide_plays() {
 }
 
 #[test]
+fn the_settings_of_the_guide_are_read() {
+    let blocks = blocks(&page("docs/guide/ask.md"), "yaml");
+    let home = tempfile::tempdir().unwrap();
+    let settings = home.path().join(".config/toolwright");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("config.yaml"), &blocks[0]).unwrap();
+    let shown = crate::json(home.path(), &["config"]).value();
+    let of = |name: &str| {
+        let list = shown["settings"].as_array().unwrap();
+        let setting = list.iter().find(|setting| setting["name"] == name).unwrap().clone();
+        (setting["value"].clone(), setting["origin"].as_str().unwrap().ends_with("config.yaml"))
+    };
+    assert_eq!(of("model"), ("fast".into(), true));
+    assert_eq!(of("display.show_reasoning"), (true.into(), true));
+    assert_eq!(of("aliases.fast"), ("groq/llama-3.3-70b-versatile".into(), true));
+    // The environment comes before it.
+    assert_eq!(of("profile"), ("demo".into(), false));
+    assert!(!of("keep_runs").1);
+    std::fs::write(settings.join("config.yaml"), "modle: x/y\n").unwrap();
+    crate::json(home.path(), &["config"]).fails("parsing", 2, &["`modle`", "did you mean `model`?"]);
+}
+
+#[test]
 fn the_yaml_tool_of_the_readme_works() {
     let blocks = blocks(&page("README.md"), "yaml");
     let folder = tempfile::tempdir().unwrap();
@@ -202,6 +225,7 @@ fn the_commands_of_every_page_work() {
 const TESTED: &[(&str, &str)] = &[
     ("README.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/hooks.md", "crates/toolwright-cli/tests/it/pages.rs"),
+    ("docs/guide/ask.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/policies.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/sandbox.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/testing.md", "crates/toolwright-cli/tests/it/pages.rs"),
@@ -344,6 +368,7 @@ fn calm(text: &str, clone: &Path, home: &Path) -> String {
             r"(?m)^(ok|missing) +(tools|sandbox|changes|approvals|recorded runs|model keys|llama.cpp server|Ollama server|a real model) .*\n(?: {20,}.*\n)?",
             "$2: [found]\n",
         ),
+        (r"(?m)^( *[⏺└○] .*)  [0-9.]+ (?:µs|ms|s)$", "$1"),
         (r"toolwright \d\S* on \S+ \S+", "toolwright [version]"),
         (r"(?m)^uid=.*$", "[id]"),
     ] {

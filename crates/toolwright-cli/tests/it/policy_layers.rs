@@ -139,6 +139,8 @@ fn the_rules_of_the_machine_are_loosened_by_nobody() {
     let (code, shown) = run("- {tools: look, decision: reject}\n", &call).unwrap();
     assert!(code == Some(1) && shown.contains("approval") && !shown.contains("SEEN"), "{shown}");
     let (code, shown) = run("- {tools: look, decision: ask}\n", &call).unwrap();
+    assert!(code == Some(1) && shown.contains("nobody to ask") && !shown.contains("SEEN"), "{shown}");
+    let (code, shown) = run("- {tools: other, decision: reject}\n", &call).unwrap();
     assert!(code == Some(0) && shown.contains("SEEN"), "{shown}");
     // What others could have written is not used, and nothing else is.
     for (mode, owner) in [("666", "0"), ("664", "0"), ("644", "1234")] {

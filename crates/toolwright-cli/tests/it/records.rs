@@ -36,7 +36,7 @@ pub fn calm(folder: &Path, shown: &str) -> String {
     let mut out = shown;
     for (pattern, text) in [
         (crate::RUN_ID, "[run]"),
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+", "[time]"),
         (r"( +|\()\d+(\.\d+)? (µs|ms|s)\b", "$1[span]"),
         (r" +\[span\]", " [span]"),
     ] {
@@ -301,7 +301,7 @@ fn a_damaged_record_has_times_that_are_not_known() {
     let here = |args: &[&str]| show_in(folder.path(), args, "");
     let shown = |name: &str| here(&["runs", "show", &format!("{name}.jsonl")]);
     let whole = shown("whole");
-    assert!(whole.contains("2026-01-01 00:00:00, ") && whole.contains(", 2.0 s\n"), "{whole}");
+    assert!(whole.contains("2026-01-01 00:00:00 UTC, ") && whole.contains(", 2.0 s\n"), "{whole}");
     for name in ["missing", "early"] {
         let shown = shown(name);
         assert!(shown.contains("\ntime not known, ") && !shown.contains(" min "), "{shown}");

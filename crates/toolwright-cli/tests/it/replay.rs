@@ -130,8 +130,8 @@ fn a_replay_starts_no_server() {
     let file = format!(
         "\
 mcp:
-  all: {{transport: stdio, command: sh, args: ['-c', 'echo x >> started; exec {us} serve'], auto_import_scope: shared}}
-  one: {{transport: stdio, command: sh, args: ['-c', 'echo x >> started; exec {us} serve'], auto_import_scope: none}}
+  all: {{transport: stdio, command: sh, args: ['-c', 'echo x >> started; exec {us} serve --profile demo'], auto_import_scope: shared}}
+  one: {{transport: stdio, command: sh, args: ['-c', 'echo x >> started; exec {us} serve --profile demo'], auto_import_scope: none}}
 models: {{default: scripted/asks.yaml}}
 policy: [{{tools: '*', decision: approve}}]
 tools:
@@ -288,7 +288,7 @@ fn a_replay_stops_where_a_question_was_left_open() {
     let mut terminal = Terminal::start(folder.path(), &args, 80, 24, &[]);
     terminal.wait("Allow it?");
     terminal.send("\x03");
-    assert_eq!(terminal.end(), 1);
+    assert_eq!(terminal.end(), 130);
     no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
@@ -301,7 +301,7 @@ fn a_replay_ends_where_the_record_ends() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let tools = "tools: [{name: slow, input: [{name: n, type: int}], do: {eval: 'did ${n}'}}, {import_tool: countdown}]\n";
     let asks = "- calls: [{tool: slow, arguments: {n: 1}}, {tool: countdown, arguments: {seconds: 2}}, {tool: slow, arguments: {n: 3}}]\n  usage: {input_tokens: 90, output_tokens: 20}\n";
-    write("asks.yaml", &format!("{}- text: fin\n", asks.repeat(3)));
+    write("asks.yaml", &format!("{}- text: fin\n", asks.repeat(4)));
     for limit in ["tool_calls: 2", "turns: 1", "messages: 3", "wall_time: 0.5", "repeats: 1", "tokens: 100"] {
         write("t.yaml", &format!("limits: {{{limit}}}\n{tools}"));
         let args = ["ask", "q", "-f", "t.yaml", "--model", "scripted/asks.yaml", "--transcript", "lim.tr"];

@@ -314,7 +314,8 @@ fn the_sandbox_of_the_default_file_holds_for_built_in_tools() {
     crate::trust(folder.path());
     let called = json(folder.path(), &["call", "bash", "command=true"]);
     called.fails("sandbox_unavailable", 1, &[]);
-    assert!(called.stderr.lines().next().unwrap().contains("toolwright.yaml"), "{called:?}");
+    let shown = show_in(folder.path(), &["call", "bash", "command=true"], "");
+    assert!(shown.contains("the sandbox and the limits of ./toolwright.yaml"), "{shown}");
     assert_eq!(json(folder.path(), &["call", "think", "thought=x"]).code, Some(0));
 }
 

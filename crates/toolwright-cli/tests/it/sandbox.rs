@@ -53,7 +53,7 @@ fn a_command_reads_the_current_folder_and_writes_only_where_it_may() {
     let read = call(folder.path(), &["bash", "command=pwd; cat a.txt; id -u"]);
     assert!(read.contains("FOLDER\nhello\n") && read.ends_with("--- exit 0\n"), "{read}");
     let refused = call(folder.path(), &["bash", "cmd=echo x > b.txt"]);
-    assert!(refused.contains("Read-only file system") && refused.contains("exit_code: 1"), "{refused}");
+    assert!(refused.contains("Read-only file system") && refused.contains("exit code 1"), "{refused}");
     assert!(refused.contains("hint: ") && refused.contains("`--write .`"), "{refused}");
     assert!(!folder.path().join("b.txt").exists());
     call(folder.path(), &["bash", "command=echo x > b.txt", "--write", "."]);

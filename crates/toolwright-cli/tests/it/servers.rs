@@ -44,7 +44,7 @@ tools:
 
 #[test]
 fn tools_of_a_server_are_called_by_flows() {
-    let folder = folder(US, &["serve"], FLOWS);
+    let folder = folder(US, &["serve", "--profile", "demo"], FLOWS);
     insta::assert_snapshot!("flow_tools", show(folder.path(), &["tools", "toolwright.yaml"]));
     insta::assert_snapshot!(
         "flow_call",
@@ -65,7 +65,7 @@ fn checking_a_file_starts_no_server_unless_told_to() {
     let text = FLOWS.replace("params: {x: '${x}', y: 1}", "params: {x: '${x}', why: 1}");
     let marker = tempfile::tempdir().unwrap();
     let started = marker.path().join("started");
-    let script = format!("touch '{}'; exec '{US}' serve", started.display());
+    let script = format!("touch '{}'; exec '{US}' serve --profile demo", started.display());
     let folder = folder("/bin/sh", &["-c", &script], &text);
     insta::assert_snapshot!("check_offline", show(folder.path(), &["check"]));
     assert!(!started.exists());
@@ -82,7 +82,7 @@ fn missing_servers_and_tools_are_reported() {
     insta::assert_snapshot!("server_missing", show(broken.path(), &["tools", "toolwright.yaml"]));
     let unknown = folder(
         US,
-        &["serve"],
+        &["serve", "--profile", "demo"],
         "tools: [{import_tools: 'mcp:demi', prefix: ''}, {import_tool: mcp:demo/ad}]\n",
     );
     insta::assert_snapshot!("tool_missing", show(unknown.path(), &["tools", "toolwright.yaml"]));
@@ -96,8 +96,8 @@ fn missing_servers_and_tools_are_reported() {
 #[test]
 fn a_lock_decides_what_is_imported() {
     let text = "tools: [{import_tools: 'mcp:demo', prefix: '', filter: [add, word_count]}]\n";
-    let folder = folder(US, &["serve"], text);
-    let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve"];
+    let folder = folder(US, &["serve", "--profile", "demo"], text);
+    let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve", "--profile", "demo"];
     assert_eq!(json(folder.path(), &lock).value()["server"], "demo");
     let listed = || json(folder.path(), &["tools", "toolwright.yaml"]);
     assert_eq!(listed().names(), ["add", "word_count"]);
@@ -133,8 +133,8 @@ fn a_lock_decides_what_is_imported() {
 #[test]
 fn a_suspended_tool_is_not_replaced_by_a_built_in_one_of_its_name() {
     let text = "tools: [{import_tools: 'mcp:demo', prefix: ''}, {name: t, do: {eval: fine}}]\n";
-    let folder = folder(US, &["serve"], text);
-    let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve"];
+    let folder = folder(US, &["serve", "--profile", "demo"], text);
+    let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve", "--profile", "demo"];
     assert_eq!(json(folder.path(), &lock).code, Some(0));
     let path = folder.path().join("tools.lock");
     let changed = std::fs::read_to_string(&path).unwrap().replace("Adds two numbers.", "Adds numbers.");
@@ -185,7 +185,7 @@ fn a_call_starts_no_server_and_needs_no_variable_of_another_tool() {
     let marker = tempfile::tempdir().unwrap();
     let started = |name: &str| marker.path().join(name);
     let server = |name: &str, more: &str| {
-        let script = format!("touch '{}'; exec '{US}' serve", started(name).display());
+        let script = format!("touch '{}'; exec '{US}' serve --profile demo", started(name).display());
         let script = serde_json::to_string(&script).unwrap();
         format!(
             "  {name}: {{transport: stdio, command: sh, args: ['-c', {script}], {more}auto_import_scope: shared}}\n"
@@ -309,7 +309,7 @@ fn a_server_is_reached_over_http() {
 
     let folder = tempfile::tempdir().unwrap();
     let mut server = std::process::Command::new(US)
-        .args(["serve", "--http", "127.0.0.1:0"])
+        .args(["serve", "--profile", "demo", "--http", "127.0.0.1:0"])
         .current_dir(folder.path())
         .env_clear()
         .env("HOME", folder.path())
@@ -335,7 +335,7 @@ fn a_server_is_reached_over_http() {
 #[test]
 fn the_toolkit_of_files_has_its_tools() {
     let text = "tools: [{import_tools: llm_workers.tools.fs.FilesystemToolkit, prefix: f_, filter: ['*', '!grep_*']}]\n";
-    let folder = folder(US, &["serve"], text);
+    let folder = folder(US, &["serve", "--profile", "demo"], text);
     let mut names = json(folder.path(), &["tools", "toolwright.yaml"]).names();
     names.sort();
     let wanted = ["edit_file", "file_info", "glob_files", "list_files", "read_file", "write_file"];
@@ -370,7 +370,7 @@ fn calls_of_a_server_and_of_single_tools_have_timeouts_of_their_own() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let file = format!(
-            "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve], {times}, auto_import_scope: shared}}}}\n"
+            "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve, --profile, demo], {times}, auto_import_scope: shared}}}}\n"
         );
         std::fs::write(folder.path().join("t.yaml"), file).unwrap();
         let called = json(folder.path(), &["call", "s_countdown", "seconds=3600", "-f", "t.yaml"]);
@@ -425,7 +425,7 @@ fn tools_for_the_chat_alone_are_counted() {
     }
     assert!(!show(folder.path(), &["call", "one", "-f", "t.yaml"]).contains(notice));
     let server = format!(
-        "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve], auto_import_scope: chat}}}}\n"
+        "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve, --profile, demo], auto_import_scope: chat}}}}\n"
     );
     std::fs::write(folder.path().join("t.yaml"), server).unwrap();
     let listed = json(folder.path(), &["tools", "t.yaml"]);

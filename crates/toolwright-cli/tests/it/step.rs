@@ -10,7 +10,7 @@ use crate::show_in;
 /// Runs one step in its own process; gives what it printed, or what it complained about.
 fn step(folder: &Path, args: &[&str], input: &str) -> Result<Vec<Value>, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolwright"));
-    command.args(["step", "--no-record"]).args(args).env_clear();
+    command.args(["step", "--no-record"]).args(args).env_clear().envs(crate::NO_SERVERS);
     let output = crate::fed(&mut command, folder, input);
     if !output.status.success() {
         return Err(String::from_utf8(output.stderr).unwrap());

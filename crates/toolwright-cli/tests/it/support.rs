@@ -10,8 +10,9 @@ use serde_json::Value;
 /// What ids of runs look like.
 pub const RUN_ID: &str = r"\b[0-9a-f]{13}-[0-9a-f]+-[0-9a-f]+\b";
 
-/// A model server on this machine is not the tests' affair.
-pub const NO_SERVERS: [(&str, &str); 2] = [("OLLAMA_HOST", "127.0.0.1:9"), ("LLAMA_ARG_PORT", "9")];
+/// A model server on this machine is not the tests' affair, and the tools of the demo are.
+pub const NO_SERVERS: [(&str, &str); 3] =
+    [("OLLAMA_HOST", "127.0.0.1:9"), ("LLAMA_ARG_PORT", "9"), ("TOOLWRIGHT_TOOL_PROFILE", "demo")];
 
 /// Runs the program in an empty folder and shows everything it printed.
 pub fn show(args: &[&str]) -> String {
@@ -37,6 +38,7 @@ pub fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, 
     let output = fed(&mut command, folder, input);
     let part = |name: &str, bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
+        let text = if name == "stderr" { without_times(&text) } else { text.into_owned() };
         if text.is_empty() { String::new() } else { format!("--- {name}\n{}\n", text.trim_end()) }
     };
     format!(
@@ -46,6 +48,12 @@ pub fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, 
         part("stderr", &output.stderr),
         output.status.code().map_or("by signal".to_owned(), |code| code.to_string()),
     )
+}
+
+/// The calls that `ask` shows, without how long they took.
+fn without_times(text: &str) -> String {
+    let time = regex::Regex::new(r"(?m)^( *[⏺└○] .*)  [0-9.]+ (?:µs|ms|s)$").unwrap();
+    time.replace_all(text, "$1").into_owned()
 }
 
 /// Trusts a folder: the `toolwright.yaml` in it is used without a question, whatever it says.

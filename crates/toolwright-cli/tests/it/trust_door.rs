@@ -11,7 +11,7 @@ const QUESTION: &str = "Use it? [o]nce, [y]es for this content, [n]o:";
 
 /// A folder as a stranger may have made it: its server leaves a mark when it is started.
 fn untrusted() -> (tempfile::TempDir, String) {
-    let script = format!("touch started; exec '{US}' serve");
+    let script = format!("touch started; exec '{US}' serve --profile demo");
     let folder = crate::servers::folder(
         "/bin/sh",
         &["-c", &script],
@@ -120,7 +120,7 @@ fn the_question_returns_when_the_screen_changes_and_another_edit_is_one_line() {
 fn a_script_that_changed_is_asked_about_again() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let script = format!("#!/bin/sh\nexec '{US}' serve\n");
+    let script = format!("#!/bin/sh\nexec '{US}' serve --profile demo\n");
     std::fs::write(at("server.sh"), &script).unwrap();
     write(
         folder.path(),
@@ -332,7 +332,8 @@ while read -r l; do case "$l" in *tools/list*) printf '%s\n' '{reply}';; esac; d
     );
     std::fs::write(folder.path().join("r.sh"), script).unwrap();
     // Another server of the lock has a tool of the name that is spoken of.
-    let other = json(folder.path(), &["mcp", "lock", "--name", "ops", "--", US, "serve"]);
+    let other =
+        json(folder.path(), &["mcp", "lock", "--name", "ops", "--", US, "serve", "--profile", "demo"]);
     assert_eq!(other.value()["findings"], serde_json::json!([]), "{other:?}");
     let locked = json(folder.path(), &["mcp", "lock", "--name", "r", "--", "sh", "r.sh"]);
     assert_eq!(locked.code, Some(0), "{locked:?}");

@@ -152,7 +152,7 @@ fn the_list_of_runs_is_legible_and_at_hand() {
     page.wait(&format!("!({list}) && document.getElementById('list').offsetWidth > 0"));
     page.value("document.getElementById('list').click()");
     page.wait(list);
-    page.value("document.querySelector('#runs li').click()");
+    page.value("document.querySelector('#runs li a').click()");
     page.wait(&format!("!({list}) && document.querySelectorAll('.row').length >= 6"));
 }
 
@@ -182,7 +182,7 @@ fn count_down(folder: &Path, seconds: u32) -> Child {
         format!("- calls: [{{tool: countdown, arguments: {{seconds: {seconds}}}}}]\n- text: It is over.\n");
     std::fs::write(folder.join("slow.yaml"), script).unwrap();
     Command::new(env!("CARGO_BIN_EXE_toolwright"))
-        .args(["ask", "Count", "--model", "scripted/slow.yaml"])
+        .args(["ask", "Count", "--model", "scripted/slow.yaml", "--tools", "countdown"])
         .current_dir(folder)
         .env_clear()
         .env("HOME", folder)
@@ -201,7 +201,7 @@ fn a_run_is_followed_while_it_goes_on() {
     let mut run = count_down(folder.path(), 3);
     // The list notices it by itself.
     page.wait("document.querySelectorAll('#runs li').length === 2");
-    page.value("document.querySelector('#runs li').click()");
+    page.value("document.querySelector('#runs li a').click()");
     page.wait("document.querySelector('.row.call')");
     assert!(run.wait().unwrap().success());
     page.wait("document.getElementById('facts').innerText.includes('done') && document.getElementById('live').hidden");

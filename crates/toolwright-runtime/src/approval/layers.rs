@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{Fingerprint, ToolCall, ToolError, ToolPolicy, ToolSpec};
+use toolwright_core::{Fingerprint, ToolCall, ToolPolicy, ToolSpec};
 
 use super::policy::{Policy, Ruling};
 use super::rule::{CompiledRule, Rule, RuleDecision};
-use super::{Approvals, Case, is_contained, record};
-use crate::record::CallFrame;
+use super::{Approvals, Case, is_contained};
 
 /// What rules see of a tool beside the call.
 pub(super) struct CallSubject<'a> {
@@ -92,6 +91,14 @@ impl Policy {
         Policy::of_compiled(id, rules, policies.iter().any(|policy| policy.trusts_tools()))
     }
 
+    /// The same rules; what none of them is about is approved.
+    fn otherwise_approving(&self) -> Self {
+        match self.takes_first() {
+            true => self.with_last(approve_all()),
+            false => self.only_tightening(),
+        }
+    }
+
     /// The same rules without those that approve. What none of them is about is approved, which leaves the
     /// decision to others.
     fn only_tightening(&self) -> Self {
@@ -101,7 +108,7 @@ impl Policy {
     }
 }
 
-fn approve_all() -> Option<CompiledRule> {
+pub(super) fn approve_all() -> Option<CompiledRule> {
     CompiledRule::of(Rule { decision: RuleDecision::Approve, ..Rule::about(["*"]) }).ok()
 }
 
@@ -164,6 +171,36 @@ impl Approvals {
         ruling
     }
 
+    /// Adds rules as [`add_policy`](Self::add_policy) does, for the calls of models alone.
+    pub(crate) fn add_policy_of_models(&mut self, policy: Arc<Policy>) {
+        self.of_models.push(policy.clone());
+        self.add_policy(policy);
+    }
+
+    /// What decides about the calls of a person: the same policies, but that what no rule is about is
+    /// approved. `None` without any.
+    pub(crate) fn for_person(&self) -> Option<Approvals> {
+        let is_shared = |policy: &&Arc<Policy>| !self.of_models.iter().any(|own| Arc::ptr_eq(own, policy));
+        let policies: Vec<Arc<Policy>> = self
+            .layers
+            .iter()
+            .filter(is_shared)
+            .map(|policy| Arc::new(policy.otherwise_approving()))
+            .collect();
+        if policies.is_empty() && self.mandatory.is_none() {
+            return None;
+        }
+        let mut approvals = Approvals {
+            mandatory: self.mandatory.clone(),
+            assume_yes: self.assume_yes,
+            approvers: self.approvers.clone(),
+            reviewers: self.reviewers.clone(),
+            ..Approvals::default()
+        };
+        policies.into_iter().for_each(|policy| approvals.add_policy(policy));
+        Some(approvals)
+    }
+
     /// Every policy that was added, and the mandatory one.
     pub(crate) fn policies(&self) -> impl Iterator<Item = &Policy> {
         self.layers.iter().chain(&self.mandatory).map(|policy| &**policy)
@@ -173,24 +210,6 @@ impl Approvals {
     pub(super) fn must_ask(&self, case: &Case<'_>, call: &ToolCall) -> bool {
         let mandatory = self.mandatory.as_ref();
         mandatory.is_some_and(|policy| case.subject().ruling(policy, call).decision >= RuleDecision::Review)
-    }
-
-    /// An error when a mandatory rule refuses a call that a person made. A person who makes a call has
-    /// answered what would be asked about it.
-    pub(super) fn allowed_to_person(
-        &self,
-        case: &Case<'_>,
-        call: &ToolCall,
-        frame: &CallFrame<'_>,
-    ) -> Result<(), ToolError> {
-        let Some(policy) = &self.mandatory else { return Ok(()) };
-        let ruling = case.subject().ruling(policy, call);
-        if ruling.decision < RuleDecision::Reject {
-            return Ok(());
-        }
-        let reason = ruling.reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
-        record(case.run, frame.info.span, "policy", "reject", Some(reason.clone()), None)?;
-        Err(ToolError::of(toolwright_core::ErrorKind::Approval, reason))
     }
 }
 

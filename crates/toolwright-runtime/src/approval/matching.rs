@@ -62,7 +62,10 @@ impl ArgumentMatch {
                     ("below", Value::Number(number)) => {
                         Ok(ArgumentMatch::Below(number.as_f64().unwrap_or(f64::NEG_INFINITY)))
                     }
-                    _ => Err(format!("`{key}: {value}` is not a pattern")),
+                    _ => Err(format!(
+                        "`{key}: {value}` is not a pattern; a map has one of `equals`, `regex`, `not`, `above`, \
+                         `below`, `shell`"
+                    )),
                 }
             }
             scalar => Ok(ArgumentMatch::Equals(plain(scalar))),

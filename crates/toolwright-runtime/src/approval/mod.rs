@@ -42,6 +42,9 @@ pub use policy::{Policy, PolicyError, Ruling};
 pub(crate) use review::{ModelLookup, Reviewer};
 pub use rule::{Examples, Rule, RuleDecision};
 
+/// Who approves the calls that a person makes, where no rule is about them.
+const PERSON: &str = "person";
+
 /// The reason for the model when every approver passed the call on.
 const NOBODY_LEFT: &str = "nobody granted approval for this call";
 
@@ -51,6 +54,10 @@ pub(crate) struct Approvals {
     pub(crate) policy: Option<Arc<Policy>>,
     /// All policies that were added.
     layers: Vec<Arc<Policy>>,
+    /// Those of them that are for the calls of models alone.
+    of_models: Vec<Arc<Policy>>,
+    /// What decides about the calls of a person, in a run that a person started.
+    pub(crate) person: Option<Box<Approvals>>,
     /// Policies that are judged beside the first.
     beside: Vec<Arc<Policy>>,
     /// Rules that nothing loosens.
@@ -82,16 +89,13 @@ impl Approvals {
             return Ok(prepared);
         }
         if run.by_person {
-            if self.mandatory.is_some() {
-                let judged = ToolCall { arguments: prepared.arguments.clone(), ..call.clone() };
-                let policy = Policy::approve_all();
-                let case = Case { run, entry, policy: &policy, prepared, frame };
-                self.allowed_to_person(&case, &judged, frame)?;
-                record(run, frame.info.span, "person", "approve", None, None)?;
-                return Ok(case.prepared);
-            }
-            record(run, frame.info.span, "person", "approve", None, None)?;
-            return Ok(prepared);
+            return match &self.person {
+                Some(approvals) => Box::pin(approvals.judge(run, entry, call, prepared, frame)).await,
+                None => {
+                    record(run, frame.info.span, PERSON, "approve", None, None)?;
+                    Ok(prepared)
+                }
+            };
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
         let rules = self.policy.is_some() || self.mandatory.is_some();
@@ -187,6 +191,7 @@ impl Approvals {
                         (None, None) => ("policy", Decision::reject(NOBODY_LEFT), None),
                     }
                 }
+                RuleDecision::Approve if case.run.by_person => (PERSON, Decision::Approve, reason),
                 RuleDecision::Approve => ("policy", Decision::Approve, reason),
                 RuleDecision::Reject => {
                     let reason = reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
@@ -308,7 +313,8 @@ impl Case<'_> {
     /// The ruling; where the rules would let the call run and the tool itself wants it confirmed, somebody is
     /// asked.
     fn confirmed(&self, ruling: Ruling) -> Ruling {
-        if ruling.decision >= RuleDecision::Ask {
+        // A person who makes a call has confirmed it.
+        if ruling.decision >= RuleDecision::Ask || self.run.by_person {
             return ruling;
         }
         match self.wants_confirmation() {

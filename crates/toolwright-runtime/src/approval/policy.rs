@@ -223,6 +223,12 @@ impl Policy {
         Policy { id, rules, order: Order::Strictest, trusts_tools }
     }
 
+    /// The same rules in the same order, with another one behind them.
+    pub(super) fn with_last(&self, rule: Option<CompiledRule>) -> Self {
+        let rules = self.rules.iter().cloned().chain(rule).collect();
+        Policy { id: self.id.clone(), rules, order: self.order, trusts_tools: self.trusts_tools }
+    }
+
     /// Whether the first rule that matches decides.
     pub fn takes_first(&self) -> bool {
         self.order == Order::First

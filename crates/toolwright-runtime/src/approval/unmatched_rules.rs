@@ -20,11 +20,17 @@ impl Policy {
     /// # Ok::<(), toolwright_runtime::PolicyError>(())
     /// ```
     pub fn unknown_tools(&self, tools: &Toolset) -> Vec<DataError> {
+        self.unknown_tools_but(tools, |_| false)
+    }
+
+    /// The same without the patterns that may be about tools which are not known yet, such as those of a
+    /// server that was not started.
+    pub fn unknown_tools_but(&self, tools: &Toolset, open: impl Fn(&str) -> bool) -> Vec<DataError> {
         let names: Vec<&str> = tools.names().collect();
         let before = tools.iter().flat_map(|entry| &entry.tool.policy().known_as).map(|name| &**name);
         let all: Vec<&str> = names.iter().copied().chain(before).collect();
         self.each(|rule| {
-            let unknown = rule.naming.about_none(&all).map(|pattern| {
+            let unknown = rule.naming.about_none(&all).filter(|pattern| !open(pattern)).map(|pattern| {
                 let near = perhaps(pattern, names.iter().copied());
                 DataError::new(format!("`{pattern}` matches no tool{near}")).inside("tools")
             });

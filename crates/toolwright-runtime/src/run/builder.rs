@@ -119,6 +119,14 @@ impl RunBuilder {
         self
     }
 
+    /// Adds rules as [`policy`](Self::policy) does, for the calls of models alone: in a run that is
+    /// [started by a person](Self::started_by_person) they do not hold for that person's calls.
+    #[must_use]
+    pub fn policy_of_models(mut self, policy: impl Into<Arc<Policy>>) -> Self {
+        self.approvals.add_policy_of_models(policy.into());
+        self
+    }
+
     /// Sets rules that nothing loosens: they are judged beside every policy, hold for calls that a person
     /// makes too, and their `ask` is not answered by [`assume_yes`](Self::assume_yes). Rules that approve do
     /// not count here.
@@ -164,9 +172,10 @@ impl RunBuilder {
         self.approver(person)
     }
 
-    /// Says that a person makes the calls of this run: they are approved, with all that flows do for them,
-    /// also where a tool waits for a person's word. The policy and the approvers are for the calls that
-    /// models make inside them. No model can have the run's own conversation.
+    /// Says that a person makes the calls of this run: what no rule of the [policies](Self::policy) is about
+    /// is approved, with all that flows do for these calls, also where a tool waits for a person's word. A
+    /// rule that asks, asks, and one that rejects, rejects. The calls that models make inside them are
+    /// decided about as in any run. No model can have the run's own conversation.
     #[must_use]
     pub fn started_by_person(mut self) -> Self {
         self.by_person = true;
@@ -357,6 +366,9 @@ impl RunBuilder {
             let hint = error.hint_text().map(str::to_owned);
             Error::configuration(error).with_hint(hint)
         })?;
+        if self.by_person {
+            approvals.person = approvals.for_person().map(Box::new);
+        }
         let tools = match self.replaced {
             true => RunTools::replaced(tools, sources),
             false => RunTools::new(tools, sources),

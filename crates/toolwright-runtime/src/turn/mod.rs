@@ -19,7 +19,6 @@ use toolwright_core::{
 };
 
 use self::next::{AskRequest, LoopEvent, LoopState, Next};
-use self::repeats::Repeats;
 use self::results::PendingResults;
 use crate::ask::{Admission, Admitted, AskError, ChargedReply, ModelQuestion};
 use crate::conversation::MessageLog;
@@ -56,11 +55,7 @@ pub(crate) async fn run_loop(
     options: &LoopOptions,
     stop: &CancelToken,
 ) -> Result<Option<RunEnd>, RunError> {
-    let repeats = match run.limits().repeats() {
-        Some(_) => Repeats::so_far(&log.messages, !unanswered(&log.messages).is_empty()),
-        None => Repeats::default(),
-    };
-    let turns = TurnLoop { run, model, log, options, stop, left_out: 0..0, repeats, offered: None };
+    let turns = TurnLoop { run, model, log, options, stop, left_out: 0..0, offered: None };
     let left = turns.go().await?;
     Ok(end(run, stop, left))
 }
@@ -83,7 +78,6 @@ struct TurnLoop<'a> {
     stop: &'a CancelToken,
     /// The messages that no longer fit the model.
     left_out: Range<usize>,
-    repeats: Repeats,
     /// The tools that the model was last offered. Its calls are made with them, and with no others.
     offered: Option<Toolset>,
 }
@@ -98,12 +92,12 @@ impl TurnLoop<'_> {
         loop {
             let happened = match state.step(event, &self.log.messages) {
                 Next::Ask(request) => self.ask(request, &state.choice).await?,
-                Next::Call(calls) => match self.allowed(calls)? {
+                Next::Call(calls) => match self.allowed(calls, &mut state)? {
                     Some(calls) => Some(self.call(calls).await?),
                     None => None,
                 },
                 Next::Hand(calls) => {
-                    let allowed = self.allowed(calls)?;
+                    let allowed = self.allowed(calls, &mut state)?;
                     return Ok(if allowed.is_some() { Left::Work } else { Left::Nothing });
                 }
                 Next::Stop => None,
@@ -226,21 +220,32 @@ impl TurnLoop<'_> {
     }
 
     /// The calls that may be made; the others get their results. `None` when asking for them ended the run.
-    fn allowed(&mut self, mut calls: Vec<ToolCall>) -> Result<Option<Vec<ToolCall>>, ToolError> {
+    ///
+    /// A model that goes in a circle gets a refusal first. If it goes on, it gets no more tools, so that it
+    /// answers with what the results say; if it still calls, that is the end.
+    fn allowed(
+        &mut self,
+        mut calls: Vec<ToolCall>,
+        state: &mut LoopState,
+    ) -> Result<Option<Vec<ToolCall>>, ToolError> {
+        let max = self.run.limits().repeats();
+        // All that the model asked for counts, also what it cannot have.
+        let beyond = max.map_or(0, |max| repeats::rounds(&self.log.messages).saturating_sub(max));
+        if let Some(max) = max.filter(|_| beyond > 2) {
+            let limit = limits::reached(LimitKind::Repeats, max as f64, (max + beyond) as f64);
+            self.run.frame.limit_reached(limit)?;
+            return Ok(None);
+        }
         if let Some(offered) = &self.offered {
             let unoffered = refusals::unoffered(offered, &self.run.frame.tools.current(), &mut calls);
             self.refuse(unoffered)?;
         }
-        let Some(max) = self.run.limits().repeats() else { return Ok(Some(calls)) };
-        // All that the model asked for counts, also what it cannot have.
-        let asked = last_assistant(&self.log.messages).map(|(_, message)| &*message.tool_calls);
-        let length = self.repeats.count(asked.unwrap_or_default());
-        if length > max + 1 {
-            self.run.frame.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
-            return Ok(None);
-        }
-        if length > max {
-            self.refuse(refusals::repeated(max, &mut calls))?;
+        if let Some(max) = max.filter(|_| beyond > 0) {
+            let last = beyond > 1;
+            self.refuse(refusals::repeated(max, last, &mut calls))?;
+            if last {
+                state.withhold_tools();
+            }
         }
         Ok(Some(calls))
     }

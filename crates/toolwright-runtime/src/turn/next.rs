@@ -72,6 +72,11 @@ impl LoopState {
         }
     }
 
+    /// Offers the model no more tools.
+    pub(super) fn withhold_tools(&mut self) {
+        (self.choice, self.choice_after) = (ToolChoice::None, None);
+    }
+
     /// What to do after an event; `messages` is the conversation with all that came of it.
     pub(super) fn step(&mut self, event: LoopEvent, messages: &[Message]) -> Next {
         match event {

@@ -35,10 +35,14 @@ pub(super) fn unoffered(offered: &Toolset, all: &Toolset, calls: &mut Vec<ToolCa
     })
 }
 
-/// All calls of a turn that was asked for more than `max` times in a row.
-pub(super) fn repeated(max: u64, calls: &mut Vec<ToolCall>) -> Refusals {
-    let message = format!("not run: you asked for the same {max} times in a row, and got the same answer");
-    let hint = "do something else, or answer with what you know; asking once more ends the run";
+/// All calls of a turn that was asked for more than `max` times in a row. `last` when the model gets no more
+/// tools.
+pub(super) fn repeated(max: u64, last: bool, calls: &mut Vec<ToolCall>) -> Refusals {
+    let message = format!("not run: you asked for the same {max} times in a row, and got the same result");
+    let hint = match last {
+        false => "answer with the result you have, or do something else",
+        true => "no more tools are available: answer now, with the results you have",
+    };
     take_out(calls, |_| Some((ErrorKind::Limit, message.clone(), Some(hint.to_owned()))))
 }
 
@@ -109,7 +113,7 @@ mod tests {
                 ErrorKind::Unknown,
             ),
             (&["a", "b"], |calls| unfinished(StopReason::Refusal, calls), &[], &[0, 1], ErrorKind::Cancelled),
-            (&["a", "b", "a"], |calls| repeated(2, calls), &[], &[0, 1, 2], ErrorKind::Limit),
+            (&["a", "b", "a"], |calls| repeated(2, false, calls), &[], &[0, 1, 2], ErrorKind::Limit),
             (
                 &["a", "b", "nosuch"],
                 |calls| unoffered(&tools(&["b"]), &tools(&["a", "b"]), calls),

@@ -86,6 +86,9 @@ pub struct ToolFile {
     search: ToolSearch,
     #[cfg(feature = "models")]
     models: FileModels,
+    /// Models whose vendor nobody knows: no call of them can succeed.
+    #[cfg(feature = "models")]
+    unknown_vendors: Vec<Diagnostic>,
     #[cfg(feature = "sandbox")]
     sandbox: Option<Section<SandboxSection>>,
     #[cfg(feature = "sandbox")]
@@ -180,6 +183,8 @@ impl ToolFile {
         let models = source.section("models", |value| {
             toolwright_models::ModelConfig::read(&value).map_err(|error| one(error.misfit().clone()))
         });
+        #[cfg(feature = "models")]
+        let unknown_vendors = models.iter().flat_map(|section| unknown_vendors(&source, section)).collect();
         #[cfg(feature = "sandbox")]
         let sandbox = source.section("sandbox", |value| SandboxSection::read(&value).map_err(one));
         #[cfg(feature = "sandbox")]
@@ -200,6 +205,8 @@ impl ToolFile {
             search: search.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "models")]
             models: models.map(|section| section.value).unwrap_or_default(),
+            #[cfg(feature = "models")]
+            unknown_vendors,
             #[cfg(feature = "sandbox")]
             sandbox,
             #[cfg(feature = "sandbox")]
@@ -363,6 +370,8 @@ impl ToolFile {
         #[cfg(feature = "sandbox")]
         problems.extend(self.check_sandboxes());
         problems.extend(self.check_policy(loaded));
+        #[cfg(feature = "models")]
+        problems.extend(self.unknown_vendors.iter().cloned());
         problems
     }
 
@@ -393,7 +402,10 @@ impl ToolFile {
     pub fn check_policy(&self, loaded: &Loaded) -> Vec<Diagnostic> {
         let Some(section) = &self.policy else { return Vec::new() };
         let at = |severity: Severity| move |misfit| self.source.diagnostic(section, severity, misfit);
-        let tools = section.value.unknown_tools(loaded.tools()).into_iter().map(at(Severity::Warning));
+        // The tools of a server that was not started are not known, and a rule about them is not a mistake.
+        let is_open = |pattern: &str| pattern.starts_with("mcp:") || loaded.why_missing(pattern).is_some();
+        let tools = section.value.unknown_tools_but(loaded.tools(), is_open);
+        let tools = tools.into_iter().map(at(Severity::Warning));
         let parameters =
             section.value.unknown_parameters(loaded.tools()).into_iter().map(at(Severity::Error));
         tools.chain(parameters).collect()
@@ -411,6 +423,26 @@ impl ToolFile {
         let declared = self.source.declared();
         known.host(declared.iter().map(String::as_str))
     }
+}
+
+#[cfg(feature = "models")]
+fn unknown_vendors(source: &SourceFile, section: &Section<FileModels>) -> Vec<Diagnostic> {
+    let vendors = || toolwright_models::vendor::VENDORS.iter().map(|vendor| vendor.name).chain(["scripted"]);
+    let mut found = Vec::new();
+    for (name, config) in &section.value {
+        let model = config.full_name();
+        let vendor = model.split_once('/').map_or(model.as_str(), |(vendor, _)| vendor);
+        if toolwright_models::vendor::find(vendor).is_none() && vendor != "scripted" {
+            let hint = match toolwright_core::nearest(vendor, vendors()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the vendors are: {}", vendors().collect::<Vec<_>>().join(", ")),
+            };
+            let message = format!("unknown vendor `{}`", toolwright_core::text::clip(vendor, 80));
+            let error = DataError { hint: Some(hint), ..DataError::new(message) }.inside(name.as_str());
+            found.push(source.diagnostic(section, Severity::Error, error));
+        }
+    }
+    found
 }
 
 impl LimitsSection {

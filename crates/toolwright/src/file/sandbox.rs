@@ -423,7 +423,14 @@ fn masked(path: &Path, folder: &Path) -> PathBuf {
 
 fn real(path: &Path) -> Result<PathBuf, ToolError> {
     let real = path.canonicalize();
-    real.map_err(|error| ToolError::invalid(format!("cannot use `{}`: {error}", path.display())))
+    real.map_err(|error| {
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        let refused = ToolError::invalid(format!("cannot use `{}`: {error}", path.display()));
+        match missing {
+            true => refused.hint(format!("make it first: `mkdir -p {}`", path.display())),
+            false => refused,
+        }
+    })
 }
 
 /// A container whose commands and relative paths begin in a folder.

@@ -32,8 +32,8 @@ pub use self::sandboxes::Sandboxing;
 pub enum Caller {
     /// A model. The policy decides about its calls.
     Model,
-    /// A person, who has decided by typing the call. The calls of models inside of it are decided about by
-    /// the policy.
+    /// A person, who has approved a call by typing it where no rule is about it: a rule that asks, asks, and
+    /// one that rejects, rejects. The calls of models inside of it are decided about as all calls of models.
     Person,
 }
 
@@ -60,7 +60,7 @@ pub enum Caller {
 /// let refused = session.run(Caller::Model).build()?.call(greet()).await?;
 /// assert_eq!(refused.error.unwrap().message, "no greetings");
 /// let typed = session.run(Caller::Person).build()?.call(greet()).await?;
-/// assert_eq!(typed.to_text(), "Hello!");
+/// assert!(typed.is_error(), "a rule of the file holds for persons too");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```
@@ -69,6 +69,8 @@ pub struct Session {
     file: Arc<ToolFile>,
     loaded: Loaded,
     policies: Vec<Arc<Policy>>,
+    /// The rules where no policy was named, and the file has none.
+    default_policy: Option<Arc<Policy>>,
     mandatory: Option<Arc<Policy>>,
     assume_yes: bool,
     /// How the models are found that rules name.
@@ -145,6 +147,9 @@ impl Session {
             builder = builder.max_output(bytes);
         }
         builder = self.policies.iter().fold(builder, |builder, policy| builder.policy(policy.clone()));
+        if let Some(policy) = &self.default_policy {
+            builder = builder.policy_of_models(policy.clone());
+        }
         if let Some(policy) = &self.mandatory {
             builder = builder.mandatory_policy(policy);
         }

@@ -149,7 +149,8 @@ impl SessionBuilder {
         self
     }
 
-    /// The rules about calls for a file that has none. Without this such a file has every call approved.
+    /// The rules about the calls of models for a file that has none. Without this such a file has every call
+    /// approved.
     #[must_use]
     pub fn default_policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
         self.default_policy = Some(policy.into());
@@ -204,9 +205,7 @@ impl SessionBuilder {
         let models = self.find_models().map(ModelFinder);
         let mut policies = self.policies;
         policies.extend(self.file.policy().cloned());
-        if policies.is_empty() {
-            policies.extend(self.default_policy);
-        }
+        let default_policy = self.default_policy.filter(|_| policies.is_empty());
         policies.extend(self.standing);
         #[cfg(not(feature = "mcp"))]
         let () = connected;
@@ -215,6 +214,7 @@ impl SessionBuilder {
             file: self.file,
             loaded,
             policies,
+            default_policy,
             mandatory: self.mandatory,
             assume_yes: self.assume_yes,
             models,

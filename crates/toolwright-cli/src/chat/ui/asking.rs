@@ -1,6 +1,8 @@
 //! The questions that are open while the model works: an approval, or a form of a tool. They are shown below
 //! the conversation and answered by keys, or by whole lines where there are no keys.
 
+use std::io::Write as _;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::Value;
 use toolwright::approval::Decision;
@@ -20,6 +22,8 @@ pub(super) enum PromptOutcome {
     Choice,
     Editing(Editor, Option<String>),
     Reason(Editor),
+    /// Whether the run is to end is asked once more.
+    Ending,
 }
 
 impl Ui {
@@ -36,6 +40,10 @@ impl Ui {
                     StyledLine::new(BOLD, "Allow it? ").and(PLAIN, offered.join("  ")).wrap(width),
                     None,
                 );
+            }
+            PromptOutcome::Ending => {
+                let sure = StyledLine::new(BOLD, "End the whole conversation? ").and(PLAIN, "[y]es  [n]o");
+                return (sure.wrap(width), None);
             }
             PromptOutcome::Editing(editor, problem) => {
                 let mut rows = Vec::new();
@@ -77,6 +85,10 @@ impl Ui {
                 editor.prefill(line);
             }
             self.question_key(press(KeyCode::Enter));
+        } else if matches!(self.asking, PromptOutcome::Ending) {
+            let first =
+                if matches!(line.to_lowercase().as_str(), "y" | "yes" | "q" | "quit") { 'y' } else { 'n' };
+            self.question_key(press(KeyCode::Char(first)));
         } else {
             let line = line.to_lowercase();
             let meant = KEYS.iter().find(|(key, word, ..)| line == *word || line.chars().eq([*key]));
@@ -137,11 +149,15 @@ impl Ui {
                 }
                 Some('n') => self.asking = PromptOutcome::Reason(Editor::default()),
                 Some('p') => self.decide(Decision::Escalate, "passed on"),
-                Some('q') => {
+                Some('q') => self.asking = PromptOutcome::Ending,
+                _ => {}
+            },
+            PromptOutcome::Ending => match key.code {
+                KeyCode::Char('y' | 'Y' | 'q' | 'Q') => {
                     let reason = "the user ended the run".to_owned();
                     self.decide(Decision::Terminate { reason }, "quit");
                 }
-                _ => {}
+                _ => self.asking = PromptOutcome::Choice,
             },
             PromptOutcome::Editing(editor, problem) => match editor.key(key, &none) {
                 Done::Submit(text) => match read_arguments(&text, self.questions.front()) {
@@ -201,6 +217,15 @@ impl Ui {
             lines.push(StyledLine::new(DIM, rule).hanging(4));
         }
         self.screen.commit(&lines);
+        self.ring();
+    }
+
+    /// Rings the bell of a terminal: somebody is waited for.
+    fn ring(&self) {
+        if self.interactive {
+            let mut out = self.screen.console.stdout();
+            let _ = out.write_all(b"\x07").and_then(|()| out.flush());
+        }
     }
 
     /// Approves the open question, and others like it from now on.
