@@ -175,7 +175,8 @@ async fn lock(console: &Console, what: McpLock) -> anyhow::Result<()> {
 
 /// A tool in one line: its name, and how its description begins.
 fn summary(server: &LockedServer, tool: &str) -> String {
-    let description = server.tools.get(tool).and_then(|locked| locked.definition["description"].as_str());
+    let definition = server.tools.get(tool).map(|locked| &locked.definition);
+    let description = definition.and_then(|definition| definition.get("description")?.as_str());
     let line = description.unwrap_or_default().trim().lines().next().unwrap_or_default();
     format!("{:<24} {}", visible(tool), visible(&clip(line, 100))).trim_end().to_owned()
 }

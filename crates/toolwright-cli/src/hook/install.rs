@@ -134,9 +134,8 @@ fn merged(known: Option<&Value>, ours: Value) -> anyhow::Result<Value> {
 }
 
 fn is_ours(group: &Value) -> bool {
-    let commands =
-        group["hooks"].as_array().into_iter().flatten().filter_map(|hook| hook["command"].as_str());
-    let mut commands = commands.peekable();
+    let hooks = group.get("hooks").and_then(Value::as_array).into_iter().flatten();
+    let mut commands = hooks.filter_map(|hook| hook.get("command")?.as_str()).peekable();
     let ours = |command: &str| command.contains("toolwright") && command.contains(" hook --client ");
     commands.peek().is_some() && commands.all(ours)
 }
