@@ -89,7 +89,9 @@ mod tests {
     #[test]
     fn circles_are_counted_by_their_rounds() {
         let counts = |turns: &str| -> Vec<u64> {
-            (1..=turns.len()).map(|count| rounds(&conversation(&turns[..count]))).collect()
+            (1..=turns.len())
+                .map(|count| rounds(&conversation(&turns.chars().take(count).collect::<String>())))
+                .collect()
         };
         assert_eq!(counts("aaab"), [1, 2, 3, 1]);
         assert_eq!(counts("ababab"), [1, 1, 1, 2, 2, 3]);
