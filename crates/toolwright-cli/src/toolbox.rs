@@ -3,6 +3,7 @@
 use toolwright::Toolset;
 use toolwright::browser::BrowserOptions;
 use toolwright::data::DataTools;
+use toolwright::desktop::DesktopOptions;
 use toolwright::model::Proxies;
 use toolwright::tool::{ToolDef, ToolsetError};
 use toolwright::tools::Options;
@@ -46,6 +47,12 @@ pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
         && let Some(tool) = toolwright::browser::browser_tool(name, &browser_options())
     {
         return Ok((Toolset::new().with(tool)?, name.to_owned()));
+    }
+    if tools.get(name).is_none()
+        && let Some(tool) = toolwright::desktop::desktop_tool(name, &DesktopOptions::new())
+    {
+        let own = tool.spec().name.to_string();
+        return Ok((Toolset::new().with(tool)?, own));
     }
     Ok((tools, name.to_owned()))
 }
