@@ -64,6 +64,9 @@ pub fn run(rest: &[&str]) -> Result<()> {
     if let Err(error) = chromium() {
         eprintln!("the tests that need a browser will be skipped by name: {error:#}");
     }
+    if let Err(error) = desktop() {
+        eprintln!("the tests that need a display will be skipped by name: {error:#}");
+    }
     if let Err(error) = sixel() {
         eprintln!("the test that needs `sixel2png` will be skipped by name: {error:#}");
     }
@@ -100,6 +103,17 @@ fn chromium() -> Result<()> {
         return Ok(());
     }
     programs::install(&["chromium"])
+}
+
+/// A display, and programs with windows for the tests of the desktop tools.
+fn desktop() -> Result<()> {
+    let names = ["Xvfb", "dbus-daemon", "openbox", "mousepad", "galculator", "xterm"];
+    if names.into_iter().all(programs::has) {
+        return Ok(());
+    }
+    let packages =
+        ["xvfb", "dbus", "at-spi2-core", "openbox", "mousepad", "galculator", "xterm", "fonts-dejavu-core"];
+    programs::install(&[&["--no-install-recommends"], &packages[..]].concat())
 }
 
 /// A program that reads sixels, for the tests of pictures in the terminal.
@@ -195,8 +209,8 @@ mod tests {
     use std::path::Path;
 
     /// What a module of tests that meets somebody else's program names.
-    const PEERS: [&str; 5] =
-        ["target/peers", "crate::oracle", "crate::peers", "crate::browser", "\"dockerd\""];
+    const PEERS: [&str; 6] =
+        ["target/peers", "crate::oracle", "crate::peers", "crate::browser", "crate::desk", "\"dockerd\""];
 
     /// The list of `.config/nextest.toml` names exactly the modules that meet peers.
     #[test]

@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use toolwright::Toolset;
 use toolwright::browser::BrowserOptions;
 use toolwright::data::DataTools;
+use toolwright::desktop::DesktopOptions;
 use toolwright::model::Proxies;
 use toolwright::tool::{ToolDef, ToolsetError};
 use toolwright::tools::Options;
@@ -166,6 +167,7 @@ pub fn named(name: &str) -> Option<ToolDef> {
     toolwright::tools::resolve_with(name, &options())
         .or_else(|| search(name))
         .or_else(|| toolwright::browser::browser_tool(name, &browser_options()))
+        .or_else(|| toolwright::desktop::desktop_tool(name, &DesktopOptions::new()))
         .or_else(of_demo)
 }
 

@@ -128,6 +128,10 @@ pub struct ModelOptions {
     /// when it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
+    /// Whether a tool that is a computer goes out as the vendor's own computer tool, where the vendor has
+    /// one. Not when it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computer: Option<bool>,
     /// Whether the vendor is asked to keep what stays the same from turn to turn. When it is not said, it is
     /// asked as soon as there are tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,6 +153,7 @@ impl ModelOptions {
             stop: if self.stop.is_empty() { defaults.stop.clone() } else { self.stop.clone() },
             response_schema: self.response_schema.clone().or_else(|| defaults.response_schema.clone()),
             strict: self.strict.or(defaults.strict),
+            computer: self.computer.or(defaults.computer),
             cache: self.cache.or(defaults.cache),
             extra,
         }

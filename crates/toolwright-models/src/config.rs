@@ -65,6 +65,9 @@ pub struct ModelConfig {
     /// Whether tools go out in the vendor's strict mode, where their schemas allow it.
     #[serde(default)]
     pub strict: Option<bool>,
+    /// Whether a `computer` tool of the run goes out as the vendor's own, where it has one.
+    #[serde(default)]
+    pub computer: Option<bool>,
     /// Whether the vendor is asked to keep what stays the same from turn to turn.
     #[serde(default)]
     pub cache: Option<bool>,
@@ -273,6 +276,7 @@ impl ModelConfig {
             temperature: self.temperature,
             stop: self.stop.clone(),
             strict: self.strict,
+            computer: self.computer,
             cache: self.cache,
             extra: self.extra.clone(),
             ..ModelOptions::default()

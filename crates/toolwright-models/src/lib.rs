@@ -24,6 +24,7 @@
 //! ```
 
 pub mod aws;
+mod computer;
 mod config;
 pub mod dialect;
 mod error;

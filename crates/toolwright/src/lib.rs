@@ -34,6 +34,9 @@ pub mod content;
 #[cfg(feature = "data")]
 #[doc(inline)]
 pub use toolwright_data as data;
+#[cfg(feature = "computer")]
+#[doc(inline)]
+pub use toolwright_desktop as desktop;
 #[cfg(feature = "documents")]
 pub mod documents;
 mod environment;

@@ -29,6 +29,18 @@ fn web_surfer() {
     check(env!("CARGO_BIN_EXE_10_web_surfer"), include_str!("../expected/10_web_surfer.txt"));
 }
 
+/// This one uses an editor on a display.
+#[test]
+fn desktop() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).exists());
+    if let Some(missing) = ["Xvfb", "dbus-daemon", "openbox", "mousepad"].iter().find(|name| !has(name)) {
+        eprintln!("SKIPPED: no {missing} here (`cargo xtask test` installs it)");
+        return;
+    }
+    check(env!("CARGO_BIN_EXE_18_desktop"), include_str!("../expected/18_desktop.txt"));
+}
+
 examples! {
     hello_tool: "01_hello_tool"
     stateful: "02_stateful"

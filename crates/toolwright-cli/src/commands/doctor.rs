@@ -23,6 +23,7 @@ pub async fn run(console: &Console) -> anyhow::Result<()> {
         vec![tools()?, sandbox().await, changes().await, terminal(console), transcripts(), keys()];
     findings.extend(models::locals().iter().map(server));
     findings.push(answers());
+    findings.extend([browser(), desktop()]);
     let mut out = console.stdout();
     if json {
         console.line(serde_json::to_string_pretty(&findings)?)?;
@@ -96,6 +97,47 @@ async fn changes() -> Finding {
             .to_owned()
     });
     Finding { what: "changes", works, found, fix }
+}
+
+/// The browser of the `browser_*` tools. Sandboxes show the programs of this machine; containers have their
+/// own.
+fn browser() -> Finding {
+    let set = std::env::var("TOOLWRIGHT_BROWSER").ok().filter(|name| !name.is_empty());
+    let usual =
+        ["chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+    let found = match &set {
+        Some(program) => Some(program.as_str()),
+        None => usual.into_iter().find(|name| is_program(name)),
+    };
+    let fix = "install `chromium-headless-shell` or `chromium`, or set TOOLWRIGHT_BROWSER";
+    Finding {
+        what: "browser",
+        works: found.is_some(),
+        found: found.map_or("no browser is installed".to_owned(), str::to_owned),
+        fix: found.is_none().then(|| fix.to_owned()),
+    }
+}
+
+/// The display of the `computer` tool, and what it is better with.
+fn desktop() -> Finding {
+    if !is_program("Xvfb") {
+        let fix = Some("install `xvfb`, `openbox`, `dbus` and `at-spi2-core`".to_owned());
+        return Finding { what: "desktop", works: false, found: "no X server is installed".to_owned(), fix };
+    }
+    let helpful = [("openbox", "windows", "openbox"), ("dbus-daemon", "text of the screen", "dbus")];
+    let missing: Vec<_> = helpful.into_iter().filter(|(name, ..)| !is_program(name)).collect();
+    let without: Vec<&str> = missing.iter().map(|(_, what, _)| *what).collect();
+    let found =
+        if without.is_empty() { "Xvfb".to_owned() } else { format!("Xvfb; without {}", without.join(", ")) };
+    let packages: Vec<String> = missing.iter().map(|(.., package)| format!("`{package}`")).collect();
+    let fix = (!packages.is_empty()).then(|| format!("install {}", packages.join(" and ")));
+    Finding { what: "desktop", works: true, found, fix }
+}
+
+/// Whether the search path has a program.
+fn is_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 fn terminal(console: &Console) -> Finding {

@@ -51,7 +51,9 @@ fn the_doctor_says_what_there_is_and_how_to_get_the_rest() {
     let body = json.split("--- stdout\n").nth(1).unwrap().split("--- exit").next().unwrap();
     let findings: Vec<Value> = serde_json::from_str(body).unwrap();
     let find = |what: &str| findings.iter().find(|finding| finding["what"] == what).unwrap();
-    for what in ["tools", "sandbox", "approvals", "recorded runs", "model keys", "a real model"] {
+    for what in
+        ["tools", "sandbox", "approvals", "recorded runs", "model keys", "a real model", "browser", "desktop"]
+    {
         let finding = find(what);
         // What does not work comes with what to do.
         assert!(finding["works"] == true || finding["fix"].is_string(), "{finding}");

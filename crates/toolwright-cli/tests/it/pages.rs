@@ -365,7 +365,7 @@ fn calm(text: &str, clone: &Path, home: &Path) -> String {
         ),
         // What the doctor finds is this machine's affair; what it looks at is not.
         (
-            r"(?m)^(ok|missing) +(tools|sandbox|changes|approvals|recorded runs|model keys|llama.cpp server|Ollama server|a real model) .*\n(?: {20,}.*\n)?",
+            r"(?m)^(ok|missing) +(tools|sandbox|changes|approvals|recorded runs|model keys|llama.cpp server|Ollama server|a real model|browser|desktop) .*\n(?: {20,}.*\n)?",
             "$2: [found]\n",
         ),
         (r"(?m)^( *[⏺└○] .*)  [0-9.]+ (?:µs|ms|s)$", "$1"),

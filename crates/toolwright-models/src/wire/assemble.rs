@@ -15,6 +15,7 @@ use toolwright_core::{
 
 use super::names::{ToolNames, hash};
 use super::{check_shapes, tools};
+use crate::computer::NativeComputer;
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -176,6 +177,8 @@ pub(super) struct Assembly {
     turn: usize,
     /// The ids of calls in the conversation so far.
     ids: HashSet<Arc<str>>,
+    /// The tool behind a vendor's own computer tool.
+    computer: Option<NativeComputer>,
     pub(super) pieces: Vec<BlockPiece>,
     pub(super) stop: Option<StopReason>,
     pub(super) usage: Usage,
@@ -188,6 +191,7 @@ impl Assembly {
             names: tools::names(vendor.wire, request),
             turn: request.messages.len(),
             ids: request.messages.iter().flat_map(calls).map(|call| call.id.clone()).collect(),
+            computer: NativeComputer::of(vendor, request),
             pieces: Vec::new(),
             stop: None,
             usage: Usage::default(),
@@ -210,6 +214,11 @@ impl Assembly {
             _ => drop(self.add(BlockPiece::text(more))?),
         }
         Ok(())
+    }
+
+    /// Whether the vendor was offered its own computer tool.
+    pub(super) fn has_computer(&self) -> bool {
+        self.computer.is_some()
     }
 
     pub(super) fn native_name(&self, wire: &str) -> String {
@@ -271,7 +280,13 @@ impl Assembly {
                     message.content.push(Content::Reasoning { text, opaque: own(opaque) });
                 }
                 BlockPiece::Call { id, name, arguments, kept } => {
-                    let arguments = arguments.into_value();
+                    let mut arguments = arguments.into_value();
+                    let (mut name, mut kept) = (self.names.to_native(&name), kept);
+                    let computer = self.computer.as_ref();
+                    match computer.and_then(|computer| computer.call(&name, &arguments, &kept)) {
+                        Some(call) => (name, arguments, kept) = (call.name, call.arguments, call.kept),
+                        None => arguments = self.names.arguments_to_native(&name, arguments),
+                    }
                     let position = message.tool_calls.len();
                     // Some servers give no ids, others the same one twice, in one reply or in each; results
                     // could not be told apart.
@@ -284,8 +299,6 @@ impl Assembly {
                     if !kept.is_empty() {
                         message.content.push(keep(kept, Some(&id)));
                     }
-                    let name = self.names.to_native(&name);
-                    let arguments = self.names.arguments_to_native(&name, arguments);
                     message.tool_calls.push(ToolCall::new(id, name, arguments));
                     message.calls_after.push(message.content.len());
                 }

@@ -26,6 +26,7 @@ use toolwright_core::{DeltaSink, JsonShape, ModelError, ModelReply, ModelRequest
 use toolwright_net::{SseEvent, SseReader};
 
 use crate::aws::event_stream::{EventFrame, EventStreamReader};
+use crate::computer::NativeComputer;
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -121,6 +122,10 @@ impl Wire {
             Wire::BedrockConverse => bedrock::encode(target, request),
             Wire::BedrockInvoke => bedrock::encode_invoke(target, request),
         }?;
+        if let Some(computer) = NativeComputer::of(target.vendor, request) {
+            let name = tools::names(self, request).to_wire(computer.tool());
+            computer.encode(target, request, &name, &mut body);
+        }
         if let Some(schema) = &request.options.response_schema {
             merge(&mut body, &tools::respond_with(target.vendor, schema)?);
         }

@@ -8,6 +8,7 @@
     reason = "these are tests"
 )]
 
+mod computer;
 mod content;
 mod dialects;
 mod faults;

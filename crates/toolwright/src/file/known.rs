@@ -208,9 +208,13 @@ impl Imports for InertLibrary {
         if let Some(tool) = toolwright_tools::configured(reference, config) {
             return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
-        // A browser is started by the first call.
+        // A browser or a desktop is started by the first call.
         #[cfg(feature = "browser")]
         if let Some(tool) = toolwright_browser::configured(reference, config) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
+        }
+        #[cfg(feature = "computer")]
+        if let Some(tool) = toolwright_desktop::configured(reference, config) {
             return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         #[cfg(feature = "data")]
@@ -237,6 +241,10 @@ impl Imports for Library {
         }
         #[cfg(feature = "browser")]
         if let Some(tool) = toolwright_browser::configured(reference, config) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
+        }
+        #[cfg(feature = "computer")]
+        if let Some(tool) = toolwright_desktop::configured(reference, config) {
             return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         #[cfg(feature = "data")]

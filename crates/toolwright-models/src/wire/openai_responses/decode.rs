@@ -54,6 +54,13 @@ impl Decoder {
                 }
                 return Ok(());
             }
+            // What it stands for is known to `computer`.
+            "computer_call" if self.assembly.has_computer() => BlockPiece::Call {
+                id: word("call_id"),
+                name: "computer".to_owned(),
+                arguments: CallArguments::Value(Value::Null),
+                kept: Map::from_iter([("computer_call".to_owned(), item)]),
+            },
             "function_call" => BlockPiece::Call {
                 id: word("call_id"),
                 name: word("name"),
@@ -134,11 +141,13 @@ impl Decode for Decoder {
                 sink(ModelDelta::Reasoning(delta));
             }
             "response.output_item.added" => {
-                if let ("function_call", Some(name)) = (
-                    data.pointer("/item/type").and_then(Value::as_str).unwrap_or_default(),
-                    data.pointer("/item/name").and_then(Value::as_str),
-                ) {
-                    sink(ModelDelta::Call { name: &self.assembly.native_name(name) });
+                let name = data.pointer("/item/name").and_then(Value::as_str);
+                match (data.pointer("/item/type").and_then(Value::as_str), name) {
+                    (Some("function_call"), Some(name)) => {
+                        sink(ModelDelta::Call { name: &self.assembly.native_name(name) });
+                    }
+                    (Some("computer_call"), _) => sink(ModelDelta::Call { name: "computer" }),
+                    _ => {}
                 }
             }
             "response.output_item.done" => {

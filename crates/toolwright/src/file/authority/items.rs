@@ -400,6 +400,9 @@ impl AuthorityReader {
         if own.starts_with("browser") {
             let shown = format!("a browser, and the pages it is led to ({name}){with}");
             self.item(AuthorityKind::Reaches, shown, exact);
+        } else if own == "computer" || own == "desktop_start" {
+            let shown = format!("a desktop, and programs on it, in the sandbox ({name}){with}");
+            self.item(AuthorityKind::Starts, shown, exact);
         } else if FETCHES.contains(&own) {
             self.item(AuthorityKind::Reaches, format!("pages of the public internet ({name}){with}"), exact);
         } else if let Some((_, keys)) = SEARCHES.iter().find(|(known, _)| *known == own) {

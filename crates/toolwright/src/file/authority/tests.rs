@@ -70,6 +70,7 @@ fn what_opens_something_is_an_item_of_its_kind() {
         ("tools: [{import_tool: read_file, config: {instance: x}}]", Other, "instance"),
         ("tools: [{import_tool: llm_workers.tools.fetch.FetchContentTool}]", Other, "FetchContentTool"),
         ("tools: [{import_tool: browser_open}]", Reaches, "browser"),
+        ("tools: [{import_tool: computer, config: {start: [xterm]}}]", Starts, "xterm"),
         ("tools: [{import_tool: write_file, require_confirmation: false}]", Approves, "`write_file`"),
         ("tools: [{import_tools: 'mcp:s', prefix: '', force_no_confirmation_for: ['*']}]", Approves, "*"),
         ("tools: [{name: t, annotations: {read_only: true}, do: {eval: 1}}]", Approves, "`t`"),
