@@ -6,8 +6,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
-mod changes;
 mod attachments;
+mod changes;
 mod chat;
 mod client_files;
 mod commands;
@@ -32,8 +32,8 @@ mod sandboxes;
 mod server_questions;
 mod settings;
 mod spending;
-mod toml_text;
 mod system_prompt;
+mod toml_text;
 mod toolbox;
 mod trust;
 mod version;

@@ -19,7 +19,7 @@ use toolwright_openapi::{
     next_page,
 };
 
-use crate::Environment;
+use crate::file::Environment;
 
 /// The longest to wait for a connection, and for the next byte.
 const CONNECT: Duration = Duration::from_secs(10);

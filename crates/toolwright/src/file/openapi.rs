@@ -11,8 +11,8 @@ use toolwright_lang::{BoundFile, Needs, ServerState, ServerTools};
 use toolwright_net::{HostRules, Proxies, Reach};
 use toolwright_openapi::{ApiDocument, ImportOptions};
 
-use crate::Environment;
 use crate::api_tool::{ApiClient, ApiSettings};
+use crate::file::Environment;
 
 /// The most bytes of a document.
 const MAX_BYTES: u64 = 64 << 20;
