@@ -309,7 +309,7 @@ fn a_damaged_record_has_times_that_are_not_known() {
     }
     let late = shown("late");
     let head = late.lines().find(|line| line.starts_with("run late: ")).unwrap();
-    assert!(late.contains("2026-01-01 00:00:00, ") && !head.contains(','), "{late}");
+    assert!(late.contains("2026-01-01 00:00:00 UTC, ") && !head.contains(','), "{late}");
     let diff = here(&["diff", "whole.jsonl", "missing.jsonl", "--json"]);
     let told = diff.lines().find(|line| line.starts_with('{')).unwrap();
     let told: serde_json::Value = serde_json::from_str(told).unwrap();
