@@ -4,7 +4,8 @@
 //! [`Brave`], [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a
 //! [`VectorStore`]. [`WebEngine`]s give titles and snippets, [`SearchProviders`] asks several in order, and
 //! [`WebSearch`] is the tool over them. [`Database`] runs the SQL that a model writes on SQLite.
-//! [`query_data`] asks tables of files, [`describe_data`] tells what their columns hold, [`save_table`] writes one.
+//! [`query_data`] asks tables of files, [`describe_data`] tells what their columns hold, [`save_table`]
+//! writes one.
 //!
 //! ```
 //! # #[cfg(feature = "sql")] {
