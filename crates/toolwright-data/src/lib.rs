@@ -3,8 +3,9 @@
 //! A search engine is anything that implements [`Search`]; [`search_tool`] makes a tool of it. There are
 //! [`Brave`], [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a
 //! [`VectorStore`]. [`WebEngine`]s give titles and snippets, [`SearchProviders`] asks several in order, and
-//! [`WebSearch`] is the tool over them. [`Database`] runs the SQL that a model writes on SQLite. [`query_data`] asks
-//! tables of files, [`describe_data`] tells what their columns hold, [`save_table`] writes one.
+//! [`WebSearch`] is the tool over them. [`Database`] runs the SQL that a model writes on SQLite.
+//! [`query_data`] asks tables of files, [`describe_data`] tells what their columns hold, [`save_table`]
+//! writes one.
 //!
 //! ```
 //! # #[cfg(feature = "sql")] {

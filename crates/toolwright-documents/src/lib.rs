@@ -1,7 +1,7 @@
 //! Documents as blocks: the text, tables and figures of a file in reading order, each with its page and box.
 //!
-//! Bytes in, blocks out: nothing here opens a file or a connection (with the feature `worker`, the reading can
-//! happen in a process of its own). Every reader is bounded by [`ReadLimits`]
+//! Bytes in, blocks out: nothing here opens a file or a connection (with the feature `worker`, the reading
+//! can happen in a process of its own). Every reader is bounded by [`ReadLimits`]
 //! and returns the pages before a failure together with the place where it stopped.
 //!
 //! ```

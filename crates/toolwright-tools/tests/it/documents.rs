@@ -1,5 +1,5 @@
-//! `read_file` and `read_figure` on documents, called as a model calls them: the reader runs in a worker, which
-//! is this test program started again.
+//! `read_file` and `read_figure` on documents, called as a model calls them: the reader runs in a worker,
+//! which is this test program started again.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
