@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolwright::content::Content;
 use toolwright::documents::{
-    DocumentKind, ReadLimits, ReadOptions, WorkerLimits, detect, read_in_worker, render,
+    DocumentKind, DocumentSource, ReadLimits, ReadOptions, WorkerLimits, detect, read_in_worker, render,
 };
 use toolwright_core::text::clip;
 
@@ -98,13 +98,14 @@ fn document(console: &Console, shown: &str, file: &File, name: Option<String>) -
         ..WorkerLimits::default()
     };
     let failed = |why: &dyn std::fmt::Display| Usage::new(format!("cannot attach `{shown}`: {why}"));
-    let (document, _) = read_in_worker(file, &options, limits, &mut |_| {}).map_err(|error| {
-        let usage = failed(&error);
-        match error.hint() {
-            Some(hint) => usage.hint(hint),
-            None => usage,
-        }
-    })?;
+    let (document, _) = read_in_worker(DocumentSource::File(file), &options, limits, None, &mut |_| {})
+        .map_err(|error| {
+            let usage = failed(&error);
+            match error.hint() {
+                Some(hint) => usage.hint(hint),
+                None => usage,
+            }
+        })?;
     if let Some(stopped) = &document.stopped {
         let error = failed(stopped);
         return Err(error.hint(format!("`toolwright read --pages 1-20 {shown}` prints a part of it")).into());
