@@ -1,5 +1,5 @@
-//! References to files that tools are made of: `python:tools.py`, `openapi:api.yaml` and `script:bin/*.sh`. One
-//! of the tools is meant with `/search` behind the first two, or with the path of one script.
+//! References to files that tools are made of: `python:tools.py`, `openapi:api.yaml` and `script:bin/*.sh`.
+//! One of the tools is meant with `/search` behind the first two, or with the path of one script.
 //!
 //! Such a file is treated like a server: which tools it has is unknown until it is opened. Its name among the
 //! servers is the reference with the scheme.

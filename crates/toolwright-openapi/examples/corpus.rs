@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p toolwright-openapi --example corpus -- FOLDER [--reasons]`
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people")]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a program for people")]
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,11 @@ use toolwright_openapi::{ApiDocument, ImportOptions};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut files = Vec::new();
-    collect(Path::new(&arguments[0]), &mut files);
+    let Some(folder) = arguments.first() else {
+        eprintln!("usage: corpus FOLDER [--reasons]");
+        std::process::exit(2);
+    };
+    collect(Path::new(folder), &mut files);
     files.sort();
     let show = arguments.iter().any(|word| word == "--reasons");
     let (mut documents, mut refused, mut tools, mut left_out) = (0, Vec::new(), 0, 0);
@@ -123,7 +127,7 @@ fn plain(reason: &str) -> String {
     let mut words = reason.split('`');
     let mut out = words.next().unwrap_or_default().to_owned();
     while let (Some(_), Some(text)) = (words.next(), words.next()) {
-        out.push_str("…");
+        out.push('…');
         out.push_str(text);
     }
     out.chars().take(100).collect()
@@ -134,7 +138,11 @@ fn sample(schema: &Value) -> Value {
     let names =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let value = |name: &str| {
-        let kind = schema["properties"][name].get("type").and_then(Value::as_str).unwrap_or("string");
+        let kind = schema
+            .get("properties")
+            .and_then(|all| all.get(name)?.get("type"))
+            .and_then(Value::as_str)
+            .unwrap_or("string");
         match kind {
             "integer" | "number" => json!(7),
             "boolean" => json!(true),

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use toolwright_core::{ToolContext, ToolError, ToolOutput, WorkspacePath, tool};
 
-use super::profile::{Profile, shown};
+use super::profile::{ColumnProfile, shown};
 use super::source::{Table, tables_of};
 use super::{TableOptions, cancelled, cell_text, off_thread, pipe_table};
 
@@ -52,14 +52,15 @@ pub async fn describe_data(
 struct TableDescription {
     name: String,
     about: String,
-    columns: Vec<(String, Profile)>,
+    columns: Vec<(String, ColumnProfile)>,
     rows: u64,
     rejected: usize,
 }
 
 impl TableDescription {
     fn of(table: Table, stop: &dyn Fn() -> bool) -> Result<Self, ToolError> {
-        let mut profiles: Vec<Profile> = table.columns.iter().map(|_| Profile::default()).collect();
+        let mut profiles: Vec<ColumnProfile> =
+            table.columns.iter().map(|_| ColumnProfile::default()).collect();
         let mut rows = 0u64;
         let rejected = table.each(&mut |cells| {
             rows += 1;

@@ -7,7 +7,7 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, ToSql};
 use toolwright_core::{CancelToken, ErrorKind, ToolError};
 
-use super::profile::{ColumnType, Profile, integer, number};
+use super::profile::{ColumnProfile, ColumnType, integer, number};
 use super::source::Table;
 use super::{cancelled, functions};
 
@@ -175,7 +175,7 @@ fn types_of(table: &Table, cancel: &CancelToken) -> Result<Vec<ColumnType>, Tool
 /// What all values of a column are so far; texts end the looking.
 #[derive(Default)]
 struct TypeCount {
-    profile: Profile,
+    profile: ColumnProfile,
     is_text: bool,
 }
 

@@ -72,7 +72,7 @@ fn is_date(text: &str) -> bool {
 }
 
 /// What is known of a column so far.
-pub(super) struct Profile {
+pub(super) struct ColumnProfile {
     pub(super) count: u64,
     pub(super) nulls: u64,
     integers: u64,
@@ -92,9 +92,9 @@ pub(super) struct Profile {
     pub(super) examples: Vec<String>,
 }
 
-impl Default for Profile {
+impl Default for ColumnProfile {
     fn default() -> Self {
-        Profile {
+        ColumnProfile {
             count: 0,
             nulls: 0,
             integers: 0,
@@ -116,7 +116,7 @@ impl Default for Profile {
     }
 }
 
-impl Profile {
+impl ColumnProfile {
     pub(super) fn add(&mut self, cell: Option<&str>) {
         let Some(text) = cell else {
             self.nulls += 1;
@@ -253,8 +253,8 @@ pub(super) fn shown(number: f64) -> String {
 mod tests {
     use super::*;
 
-    fn of(cells: &[&str]) -> Profile {
-        let mut profile = Profile::default();
+    fn of(cells: &[&str]) -> ColumnProfile {
+        let mut profile = ColumnProfile::default();
         for cell in cells {
             profile.add(Some(*cell).filter(|cell| !cell.is_empty()));
         }
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn many_values_are_sampled_evenly_and_not_kept() {
-        let mut profile = Profile::default();
+        let mut profile = ColumnProfile::default();
         for number in 0..300_000 {
             profile.add(Some(&number.to_string()));
         }

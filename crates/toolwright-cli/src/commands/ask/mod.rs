@@ -1,6 +1,6 @@
 //! `toolwright ask`: a model works with the tools until it has an answer.
 
-mod question;
+mod prompt_content;
 mod screen;
 mod structured;
 
@@ -20,7 +20,7 @@ use toolwright::run::{Conversation, LoopOptions, RunBuilder, RunEnd, RunError, c
 use toolwright::tool::Secret;
 use toolwright::{Policy, Run, Toolset};
 
-use self::question::Question;
+use self::prompt_content::PromptContent;
 use self::screen::Screen;
 use self::structured::{AnswerSchema, TRIES, correction};
 use crate::args::{Ask, PromptWay, UsingArgs};
@@ -42,7 +42,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     let settings = Settings::read()?;
     let schema = what.schema.as_deref().map(AnswerSchema::read).transpose()?;
     let system = what.system.as_deref().map(system_prompt::given).transpose()?;
-    let question = Question::read(console, &what.prompt, &what.attach)?;
+    let question = PromptContent::read(console, &what.prompt, &what.attach)?;
     let earlier = match what.go_on {
         true => Some(session::latest()?),
         false => None,

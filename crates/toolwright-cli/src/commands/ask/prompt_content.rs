@@ -16,11 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a model is asked.
 #[derive(Debug)]
-pub struct Question {
+pub struct PromptContent {
     content: Vec<Content>,
 }
 
-impl Question {
+impl PromptContent {
     /// Reads the question: `words` of the command line, files to attach, and stdin.
     ///
     /// Without words, or with `-`, stdin is the question. With words, what is piped in comes before them.
@@ -63,7 +63,7 @@ impl Question {
             parts.push(attachments::read(console, path)?);
         }
         parts.push(Content::text(question));
-        Ok(Question { content: joined(parts) })
+        Ok(PromptContent { content: joined(parts) })
     }
 
     /// The question as a message.
