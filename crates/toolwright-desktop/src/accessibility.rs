@@ -7,7 +7,7 @@ use toolwright_core::{Content, DynProcessHandle, ToolError, ToolOutput};
 use crate::dbus::{Argument, Bus, BusCall, BusError, BusValue};
 use crate::desktop::{Desktop, external};
 use crate::launch::{LaunchedRelay, relay};
-use crate::scale::Place;
+use crate::scale::Point;
 
 /// The most elements of one reading.
 const MAX_NODES: usize = 1500;
@@ -353,7 +353,7 @@ impl Desktop {
     }
 
     /// Where an element of the last reading is now. Another element is never used in its place.
-    pub(crate) async fn place_of(&mut self, reference: &str) -> Result<Place, ToolError> {
+    pub(crate) async fn place_of(&mut self, reference: &str) -> Result<Point, ToolError> {
         let quoted = clip(reference, 40).escape_debug().to_string();
         let accessibility = self.accessibility().await?;
         let number = reference.strip_prefix('e').and_then(|number| number.parse::<usize>().ok());
@@ -377,7 +377,7 @@ impl Desktop {
         let [left, top, width, height] = facts.extents;
         let middle =
             |start: i64, length: i64| start.checked_add(length / 2).and_then(|at| i32::try_from(at).ok());
-        let place = middle(left, width).zip(middle(top, height)).map(|(x, y)| Place { x, y });
+        let place = middle(left, width).zip(middle(top, height)).map(|(x, y)| Point { x, y });
         let size = self.display.size().await?;
         let inside = |at: i32, side: u32| u32::try_from(at).is_ok_and(|at| at < side);
         place.filter(|place| inside(place.x, size.width) && inside(place.y, size.height)).ok_or_else(|| {

@@ -8,7 +8,7 @@ use toolwright_core::ToolError;
 use toolwright_core::text::clip;
 
 use crate::keys::combinations;
-use crate::scale::Place;
+use crate::scale::Point;
 
 /// The actions of Inspect, in its order.
 pub(crate) const NAMES: [&str; 21] = [
@@ -62,38 +62,38 @@ pub(crate) enum Action {
     },
     Type {
         text: String,
-        at: Option<Place>,
+        at: Option<Point>,
         clear: bool,
         press_enter: bool,
     },
     CursorPosition,
     Move {
-        to: Place,
+        to: Point,
         keys: Vec<u32>,
     },
     ButtonDown {
         button: u8,
-        at: Option<Place>,
+        at: Option<Point>,
     },
     ButtonUp {
         button: u8,
-        at: Option<Place>,
+        at: Option<Point>,
     },
     Click {
         button: u8,
         count: u32,
-        at: Option<Place>,
+        at: Option<Point>,
         keys: Vec<u32>,
     },
     Drag {
-        path: Vec<Place>,
+        path: Vec<Point>,
         keys: Vec<u32>,
     },
     /// Turns the wheel that many notches; `button` stands for its direction.
     Scroll {
         button: u8,
         amount: u32,
-        at: Option<Place>,
+        at: Option<Point>,
         keys: Vec<u32>,
     },
     Wait {
@@ -244,7 +244,7 @@ impl ActionArguments {
         })
     }
 
-    fn at(&self) -> Result<Option<Place>, ToolError> {
+    fn at(&self) -> Result<Option<Point>, ToolError> {
         self.coordinate.as_deref().map(|numbers| place(numbers, "coordinate")).transpose()
     }
 
@@ -257,7 +257,7 @@ impl ActionArguments {
         Ok(Action::Click { button, count, at: self.at()?, keys: self.held()? })
     }
 
-    fn path(&self) -> Result<Vec<Place>, ToolError> {
+    fn path(&self) -> Result<Vec<Point>, ToolError> {
         if let Some(path) = &self.path {
             if path.len() < 2 || path.len() > MAX_PATH {
                 return Err(ToolError::invalid(format!("path must have 2 to {MAX_PATH} places")));
@@ -279,11 +279,11 @@ fn keys(text: &str) -> Result<Vec<u32>, ToolError> {
     }
 }
 
-fn place(numbers: &[i64], name: &str) -> Result<Place, ToolError> {
+fn place(numbers: &[i64], name: &str) -> Result<Point, ToolError> {
     let wrong = || ToolError::invalid(format!("{name} must be [x, y]"));
     let [x, y] = numbers else { return Err(wrong()) };
     let number = |number: &i64| i32::try_from(*number).map_err(|_| wrong());
-    Ok(Place { x: number(x)?, y: number(y)? })
+    Ok(Point { x: number(x)?, y: number(y)? })
 }
 
 fn missing(name: &str) -> ToolError {

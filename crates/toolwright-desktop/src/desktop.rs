@@ -14,7 +14,7 @@ use crate::accessibility::Accessibility;
 use crate::display::{Display, SettleTimes};
 use crate::launch::{DesktopProcess, DesktopSession, LaunchedDisplay, keep_tail, launch};
 use crate::picture::{png, resized};
-use crate::scale::{Place, Scale, Size};
+use crate::scale::{Point, Scale, Size};
 use crate::x11::lock;
 
 /// The most programs that are kept running.
@@ -146,7 +146,7 @@ impl Desktop {
     /// The whole screen.
     pub(crate) async fn screenshot(&mut self) -> Result<ToolOutput, ToolError> {
         let scale = self.scale().await?;
-        let picture = self.display.picture(Place { x: 0, y: 0 }, scale.screen).await?;
+        let picture = self.display.picture(Point { x: 0, y: 0 }, scale.screen).await?;
         let same = self.last.as_ref() == Some(&picture);
         let bytes = encode(picture.clone(), scale.picture).await?;
         self.last = Some(picture);

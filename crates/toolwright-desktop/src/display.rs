@@ -20,7 +20,7 @@ use x11rb_protocol::protocol::xtest::FakeInputRequest;
 
 use crate::keyboard::Keyboard;
 use crate::picture::{Pointer, draw_pointer, from_x};
-use crate::scale::{Place, Size};
+use crate::scale::{Point, Size};
 use crate::x11::{XConnection, XError};
 
 /// The most pixels of a screen.
@@ -75,7 +75,7 @@ pub(crate) struct PressedInput<'a> {
 
 impl Drop for PressedInput<'_> {
     fn drop(&mut self) {
-        self.display.fake(self.released, self.detail, Place { x: 0, y: 0 });
+        self.display.fake(self.released, self.detail, Point { x: 0, y: 0 });
     }
 }
 
@@ -134,9 +134,9 @@ impl Display {
     }
 
     /// Where the pointer is, and the state of modifiers and buttons.
-    pub(crate) async fn pointer(&self) -> Result<(Place, u16), XError> {
+    pub(crate) async fn pointer(&self) -> Result<(Point, u16), XError> {
         let reply = self.x.ask(QueryPointerRequest { window: self.root }, 0).await?;
-        Ok((Place { x: reply.root_x.into(), y: reply.root_y.into() }, reply.mask.into()))
+        Ok((Point { x: reply.root_x.into(), y: reply.root_y.into() }, reply.mask.into()))
     }
 
     /// The windows that can be seen, those of other programs below.
@@ -175,13 +175,13 @@ impl Display {
         self.x.ask(GetInputFocusRequest, 0).await.map(drop)
     }
 
-    pub(crate) fn move_to(&self, place: Place) {
+    pub(crate) fn move_to(&self, place: Point) {
         self.fake(MOTION, 0, place);
     }
 
     /// Presses or releases a button.
     pub(crate) fn button(&self, button: u8, down: bool) {
-        self.fake(if down { BUTTON_PRESS } else { BUTTON_PRESS + 1 }, button, Place { x: 0, y: 0 });
+        self.fake(if down { BUTTON_PRESS } else { BUTTON_PRESS + 1 }, button, Point { x: 0, y: 0 });
     }
 
     pub(crate) fn hold_button(&self, button: u8) -> PressedInput<'_> {
@@ -190,19 +190,19 @@ impl Display {
     }
 
     pub(crate) fn hold_key(&self, code: u8) -> PressedInput<'_> {
-        self.fake(KEY_PRESS, code, Place { x: 0, y: 0 });
+        self.fake(KEY_PRESS, code, Point { x: 0, y: 0 });
         PressedInput { display: self, released: KEY_PRESS + 1, detail: code }
     }
 
     pub(crate) fn key(&self, code: u8, down: bool) {
-        self.fake(if down { KEY_PRESS } else { KEY_PRESS + 1 }, code, Place { x: 0, y: 0 });
+        self.fake(if down { KEY_PRESS } else { KEY_PRESS + 1 }, code, Point { x: 0, y: 0 });
     }
 
     pub(crate) fn tap(&self, code: u8) {
         drop(self.hold_key(code));
     }
 
-    fn fake(&self, kind: u8, detail: u8, place: Place) {
+    fn fake(&self, kind: u8, detail: u8, place: Point) {
         let side = |at: i32| i16::try_from(at).unwrap_or(i16::MAX);
         let (root_x, root_y) = (side(place.x), side(place.y));
         let root = if kind == MOTION { self.root } else { 0 };
@@ -255,7 +255,7 @@ impl Display {
     }
 
     /// The pixels of a part of the screen, with the pointer.
-    pub(crate) async fn picture(&self, corner: Place, size: Size) -> Result<RgbImage, XError> {
+    pub(crate) async fn picture(&self, corner: Point, size: Size) -> Result<RgbImage, XError> {
         let side = |side: u32| u16::try_from(side).unwrap_or(u16::MAX);
         let start = |at: i32| i16::try_from(at).unwrap_or(i16::MAX);
         let request = GetImageRequest {
@@ -275,7 +275,7 @@ impl Display {
         {
             let at = |at: i16, hot: u16, corner: i32| i32::from(at) - i32::from(hot) - corner;
             let corner =
-                Place { x: at(cursor.x, cursor.xhot, corner.x), y: at(cursor.y, cursor.yhot, corner.y) };
+                Point { x: at(cursor.x, cursor.xhot, corner.x), y: at(cursor.y, cursor.yhot, corner.y) };
             let size = Size { width: cursor.width.into(), height: cursor.height.into() };
             draw_pointer(&mut picture, &Pointer { corner, size, pixels: cursor.cursor_image });
         }

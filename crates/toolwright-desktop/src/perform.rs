@@ -10,7 +10,7 @@ use crate::desktop::Desktop;
 use crate::display::SettleTimes;
 use crate::keyboard::HeldKeys;
 use crate::keys::combinations;
-use crate::scale::{Place, Scale};
+use crate::scale::{Point, Scale};
 
 /// How long the screen is waited for after an action.
 const AFTER_ACTION: SettleTimes = SettleTimes {
@@ -82,7 +82,7 @@ impl Desktop {
             }
             Action::CursorPosition => {
                 let (place, _) = self.display.pointer().await?;
-                let Place { x, y } = scale.to_picture(place);
+                let Point { x, y } = scale.to_picture(place);
                 return Ok(Some(ToolOutput::text(format!("X={x},Y={y}"))));
             }
             Action::Move { to, keys } => {
@@ -138,7 +138,7 @@ impl Desktop {
         Ok(None)
     }
 
-    fn point(&self, scale: Scale, at: Option<Place>) -> Result<(), ToolError> {
+    fn point(&self, scale: Scale, at: Option<Point>) -> Result<(), ToolError> {
         if let Some(at) = at {
             self.display.move_to(scale.to_screen(at)?);
         }
@@ -155,7 +155,7 @@ impl Desktop {
     async fn click(
         &self,
         scale: Scale,
-        at: Option<Place>,
+        at: Option<Point>,
         button: u8,
         count: u32,
         keys: &[u32],
@@ -173,8 +173,8 @@ impl Desktop {
     }
 
     /// Moves in small steps with the button down: programs see a drag only after some of them.
-    async fn drag(&self, scale: Scale, path: &[Place], keys: &[u32]) -> Result<(), ToolError> {
-        let path: Result<Vec<Place>, ToolError> = path.iter().map(|place| scale.to_screen(*place)).collect();
+    async fn drag(&self, scale: Scale, path: &[Point], keys: &[u32]) -> Result<(), ToolError> {
+        let path: Result<Vec<Point>, ToolError> = path.iter().map(|place| scale.to_screen(*place)).collect();
         let path = path?;
         let Some((start, rest)) = path.split_first() else { return Ok(()) };
         let _held = self.modifiers(keys).await?;
@@ -186,7 +186,7 @@ impl Desktop {
         for to in rest {
             for step in 1..=DRAG_STEPS {
                 let between = |from: i32, to: i32| from + (to - from) * step / DRAG_STEPS;
-                self.display.move_to(Place { x: between(from.x, to.x), y: between(from.y, to.y) });
+                self.display.move_to(Point { x: between(from.x, to.x), y: between(from.y, to.y) });
                 self.display.sync().await?;
                 sleep(DRAG_STEP).await;
             }

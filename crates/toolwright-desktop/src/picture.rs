@@ -5,12 +5,12 @@ use image::imageops::{self, FilterType as Resampling};
 use image::{ExtendedColorType, ImageEncoder as _, RgbImage};
 use toolwright_core::ToolError;
 
-use crate::scale::{Place, Size};
+use crate::scale::{Point, Size};
 
 /// The pointer, as X shows it: pixels with their opacity, already multiplied by it.
 pub(crate) struct Pointer {
     /// Where its upper left corner is in the picture.
-    pub(crate) corner: Place,
+    pub(crate) corner: Point,
     pub(crate) size: Size,
     pub(crate) pixels: Vec<u32>,
 }
@@ -80,7 +80,7 @@ mod tests {
     fn a_pointer_at_the_edge_is_drawn_as_far_as_it_is_inside() {
         let mut picture = RgbImage::new(2, 2);
         let pointer = Pointer {
-            corner: Place { x: -1, y: 1 },
+            corner: Point { x: -1, y: 1 },
             size: Size { width: 2, height: 2 },
             pixels: vec![0xffff_ffff, 0xff00_00ff, 0xffff_ffff, 0xffff_ffff],
         };

@@ -18,7 +18,7 @@ pub(crate) struct Size {
 
 /// A place in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Point {
     pub(crate) x: i32,
     pub(crate) y: i32,
 }
@@ -37,7 +37,7 @@ impl Scale {
     }
 
     /// A place of the picture on the screen: the middle of what the pixel shows.
-    pub(crate) fn to_screen(self, place: Place) -> Result<Place, ToolError> {
+    pub(crate) fn to_screen(self, place: Point) -> Result<Point, ToolError> {
         let Size { width, height } = self.picture;
         let inside = |at: i32, side: u32| u32::try_from(at).is_ok_and(|at| at < side);
         if !inside(place.x, width) || !inside(place.y, height) {
@@ -46,22 +46,22 @@ impl Scale {
                 place.x, place.y
             )));
         }
-        Ok(Place {
+        Ok(Point {
             x: convert(place.x, width, self.screen.width),
             y: convert(place.y, height, self.screen.height),
         })
     }
 
     /// A place of the screen in the picture.
-    pub(crate) fn to_picture(self, place: Place) -> Place {
-        Place {
+    pub(crate) fn to_picture(self, place: Point) -> Point {
+        Point {
             x: convert(place.x, self.screen.width, self.picture.width),
             y: convert(place.y, self.screen.height, self.picture.height),
         }
     }
 
     /// The rectangle of the screen that a region `[x0, y0, x1, y1]` of the picture shows.
-    pub(crate) fn region(self, region: [i32; 4]) -> Result<(Place, Size), ToolError> {
+    pub(crate) fn region(self, region: [i32; 4]) -> Result<(Point, Size), ToolError> {
         let [x0, y0, x1, y1] = region.map(i64::from);
         let Size { width, height } = self.picture;
         if x0 < 0 || y0 < 0 || x1 <= x0 || y1 <= y0 || x1 > i64::from(width) || y1 > i64::from(height) {
@@ -79,7 +79,7 @@ impl Scale {
         let (top, bottom) =
             (edge(y0, height, self.screen.height, false), edge(y1, height, self.screen.height, true));
         let place =
-            Place { x: i32::try_from(left).unwrap_or_default(), y: i32::try_from(top).unwrap_or_default() };
+            Point { x: i32::try_from(left).unwrap_or_default(), y: i32::try_from(top).unwrap_or_default() };
         Ok((place, Size { width: (right - left).max(1), height: (bottom - top).max(1) }))
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         for _ in 0..10_000 {
             let screen = size(1 + number(8000), 1 + number(8000));
             let scale = Scale::of_screen(screen);
-            let place = Place {
+            let place = Point {
                 x: i32::try_from(number(scale.picture.width)).unwrap(),
                 y: i32::try_from(number(scale.picture.height)).unwrap(),
             };
@@ -185,14 +185,14 @@ mod tests {
     fn places_outside_are_errors_that_name_the_size() {
         let scale = Scale::of_screen(size(1920, 1080));
         for (x, y) in [(-1, 0), (0, -1), (1456, 0), (0, 819), (i32::MAX, i32::MIN)] {
-            let error = scale.to_screen(Place { x, y }).unwrap_err();
+            let error = scale.to_screen(Point { x, y }).unwrap_err();
             assert!(error.message().contains("1456 x 819"), "{error}");
         }
-        assert_eq!(scale.to_screen(Place { x: 1455, y: 818 }).unwrap(), Place { x: 1919, y: 1079 });
+        assert_eq!(scale.to_screen(Point { x: 1455, y: 818 }).unwrap(), Point { x: 1919, y: 1079 });
         assert!(scale.region([0, 0, 0, 10]).is_err());
         assert!(scale.region([0, 0, 1457, 10]).is_err());
         let (place, part) = scale.region([0, 0, 1456, 819]).unwrap();
-        assert_eq!((place, part), (Place { x: 0, y: 0 }, size(1920, 1080)));
+        assert_eq!((place, part), (Point { x: 0, y: 0 }, size(1920, 1080)));
         assert_eq!(enlarged(size(100, 50), size(1280, 800)), size(1280, 640));
         assert_eq!(enlarged(size(50, 100), size(1280, 800)), size(400, 800));
     }

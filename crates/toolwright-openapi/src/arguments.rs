@@ -33,37 +33,37 @@ const NOT_ARGUMENTS: [&str; 15] = [
 
 /// Where a parameter stands in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ParameterLocation {
     Path,
     Query,
     Header,
     Cookie,
 }
 
-impl Place {
+impl ParameterLocation {
     fn of(word: &str) -> Option<Self> {
         Some(match word {
-            "path" => Place::Path,
-            "query" => Place::Query,
-            "header" => Place::Header,
-            "cookie" => Place::Cookie,
+            "path" => ParameterLocation::Path,
+            "query" => ParameterLocation::Query,
+            "header" => ParameterLocation::Header,
+            "cookie" => ParameterLocation::Cookie,
             _ => return None,
         })
     }
 
     fn word(self) -> &'static str {
         match self {
-            Place::Path => "path",
-            Place::Query => "query",
-            Place::Header => "header",
-            Place::Cookie => "cookie",
+            ParameterLocation::Path => "path",
+            ParameterLocation::Query => "query",
+            ParameterLocation::Header => "header",
+            ParameterLocation::Cookie => "cookie",
         }
     }
 
     fn default_style(self) -> ParameterStyle {
         match self {
-            Place::Path | Place::Header => ParameterStyle::Simple,
-            Place::Query | Place::Cookie => ParameterStyle::Form,
+            ParameterLocation::Path | ParameterLocation::Header => ParameterStyle::Simple,
+            ParameterLocation::Query | ParameterLocation::Cookie => ParameterStyle::Form,
         }
     }
 }
@@ -73,7 +73,7 @@ impl Place {
 pub(crate) struct ApiParameter {
     pub(crate) argument: String,
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: ParameterLocation,
     pub(crate) style: ParameterStyle,
     pub(crate) explode: bool,
     pub(crate) reserved: bool,
@@ -143,23 +143,23 @@ pub(crate) fn parameters(
     found.extend(shared.iter().filter(|one| !own.iter().any(|other| identity(other) == identity(one))));
     found.extend(own);
     let mut made = Vec::new();
-    let mut read: Vec<(&Value, String, Place)> = Vec::new();
+    let mut read: Vec<(&Value, String, ParameterLocation)> = Vec::new();
     for one in found {
         let one = pointer::resolved(root, one)?;
         let text = |key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default();
         let (name, place) = (text("name"), text("in"));
-        let Some(place) = Place::of(place).filter(|_| !name.is_empty()) else {
+        let Some(place) = ParameterLocation::of(place).filter(|_| !name.is_empty()) else {
             return Err(format!("a parameter `{name}` is in `{place}`, which does not hold parameters"));
         };
-        let skipped =
-            place == Place::Header && NOT_ARGUMENTS.iter().any(|known| name.eq_ignore_ascii_case(known));
-        let in_path = place != Place::Path || path.contains(&format!("{{{name}}}"));
+        let skipped = place == ParameterLocation::Header
+            && NOT_ARGUMENTS.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let in_path = place != ParameterLocation::Path || path.contains(&format!("{{{name}}}"));
         if !skipped && in_path && !secret(place.word(), name) {
             read.push((one, name.to_owned(), place));
         }
     }
     // The path comes first for people, whatever the order of the document.
-    read.sort_by_key(|(_, _, place)| *place != Place::Path);
+    read.sort_by_key(|(_, _, place)| *place != ParameterLocation::Path);
     for (one, name, place) in read {
         let argument = argument_name(&mut arguments.taken, &name, place.word());
         let content = one.get("content").and_then(Value::as_object).and_then(|all| all.values().next());
@@ -173,18 +173,18 @@ pub(crate) fn parameters(
                 .ok_or_else(|| format!("the style `{word}` of `{name}` is unknown"))?,
         };
         let explode = one.get("explode").and_then(Value::as_bool).unwrap_or(style == ParameterStyle::Form);
-        let required = place == Place::Path || flag(one, "required");
+        let required = place == ParameterLocation::Path || flag(one, "required");
         arguments.add(&argument, converted, required);
-        let reserved = place == Place::Query && flag(one, "allowReserved");
+        let reserved = place == ParameterLocation::Query && flag(one, "allowReserved");
         made.push(ApiParameter { argument, name, place, style, explode, reserved, json: content.is_some() });
     }
     // A path may name what no parameter describes.
     for name in placeholders(path) {
-        if !made.iter().any(|known| known.place == Place::Path && known.name == name) {
+        if !made.iter().any(|known| known.place == ParameterLocation::Path && known.name == name) {
             let argument = argument_name(&mut arguments.taken, name, "path");
             let schema = json!({"type": "string"});
             arguments.add(&argument, Converted { schema, references: BTreeSet::new() }, true);
-            let (name, place, style) = (name.to_owned(), Place::Path, ParameterStyle::Simple);
+            let (name, place, style) = (name.to_owned(), ParameterLocation::Path, ParameterStyle::Simple);
             made.push(ApiParameter {
                 argument,
                 name,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolwright_core::{Secret, ToolError, ToolSpec};
 
-use crate::arguments::{ApiParameter, Place};
+use crate::arguments::{ApiParameter, ParameterLocation};
 use crate::body::BodyPlan;
 use crate::request::{ApiRequest, RequestBody};
 use crate::security::{SecurityKind, SecurityScheme};
@@ -67,7 +67,7 @@ impl ApiOperation {
 
     /// Whether an argument stands in the query.
     pub(crate) fn query_argument(&self, names: &[&str]) -> Option<&str> {
-        let in_query = self.parameters.iter().filter(|one| one.place == Place::Query);
+        let in_query = self.parameters.iter().filter(|one| one.place == ParameterLocation::Query);
         let mut in_query =
             in_query.filter(|one| names.iter().any(|name| one.name.eq_ignore_ascii_case(name)));
         in_query.next().map(|one| one.argument.as_str())
@@ -83,7 +83,7 @@ impl ApiOperation {
         for parameter in &self.parameters {
             let given = arguments.get(&parameter.argument).filter(|value| !value.is_null());
             let Some(value) = given else {
-                if parameter.place == Place::Path {
+                if parameter.place == ParameterLocation::Path {
                     return Err(ToolError::invalid(format!("`{}` must be given", parameter.argument)));
                 }
                 continue;
@@ -98,7 +98,7 @@ impl ApiOperation {
             };
             let ApiParameter { name, style, explode, .. } = parameter;
             match parameter.place {
-                Place::Path => {
+                ParameterLocation::Path => {
                     let text = in_place(name, value, *style, *explode, Escape::Strict);
                     if text.is_empty() {
                         let message =
@@ -107,12 +107,14 @@ impl ApiOperation {
                     }
                     path = path.replace(&format!("{{{name}}}"), &text);
                 }
-                Place::Query => {
+                ParameterLocation::Query => {
                     let escape = if parameter.reserved { Escape::Reserved } else { Escape::Strict };
                     query.extend(pairs(name, value, *style, *explode, escape));
                 }
-                Place::Cookie => cookies.extend(pairs(name, value, *style, *explode, Escape::Strict)),
-                Place::Header => {
+                ParameterLocation::Cookie => {
+                    cookies.extend(pairs(name, value, *style, *explode, Escape::Strict))
+                }
+                ParameterLocation::Header => {
                     let text = in_place(name, value, *style, *explode, Escape::Nothing);
                     if text.chars().any(char::is_control) {
                         let message = format!("`{}` is a header and must be one line", parameter.argument);

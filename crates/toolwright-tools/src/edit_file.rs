@@ -12,7 +12,7 @@ struct Done {
     replacements: u64,
 }
 
-/// Replace a piece of text in a file. The rest of the file stays as it is, byte for byte.
+/// Replace a piece of text in a file.
 #[tool(category = "files", sandboxed, read_only = false, parallel = false, finish = within_time)]
 pub async fn edit_file(
     context: &ToolContext,
@@ -29,7 +29,7 @@ pub async fn edit_file(
     /// Replace it wherever it is; otherwise it must be there once.
     #[tool(default)]
     replace_all: bool,
-    /// How often it must be there; nothing changes when it is not.
+    /// How often it must occur.
     expected_count: Option<u64>,
 ) -> Result<Structured<Done>, ToolError> {
     let call = &Call::new(context, options);

@@ -30,22 +30,22 @@ pub async fn grep_files(
     #[tool(setup)] options: &Options,
     /// The regular expression to look for.
     pattern: String,
-    /// Where to look: a pattern such as src/**/*.py, a file, or a folder with everything below it.
+    /// A pattern such as src/**/*.py, a file, or a folder.
     #[tool(alias("glob", "path"))]
     files_glob: String,
-    /// How many lines before a match to show.
+    /// Lines to show before a match.
     #[tool(default)]
     lines_before: i64,
-    /// How many lines after a match to show.
+    /// Lines to show after a match.
     #[tool(default)]
     lines_after: i64,
-    /// Capital and small letters are the same.
+    /// Ignore case.
     #[tool(default)]
     case_insensitive: bool,
-    /// The most matches, or files, to give back; all of them are counted.
+    /// The most to return; all are counted.
     #[tool(default = 50)]
     max_results: i64,
-    /// Give back the lines, only the names of the files, or only numbers.
+    /// Lines, names of files, or numbers.
     #[tool(default)]
     output_mode: OutputMode,
 ) -> Result<ToolOutput, ToolError> {

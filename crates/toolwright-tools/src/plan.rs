@@ -23,7 +23,7 @@ pub struct Plan {
 pub struct PlanStep {
     /// What is to be done.
     pub step: String,
-    /// How far it is, for example `pending`, `in_progress` or `completed`.
+    /// `pending`, `in_progress` or `completed`.
     pub status: String,
 }
 
@@ -40,7 +40,7 @@ const MOST_STEPS: usize = 500;
 pub async fn update_plan(
     context: &ToolContext,
     #[tool(setup)] options: &Options,
-    /// All steps, in order; they take the place of those before.
+    /// All steps, in order.
     plan: Vec<PlanStep>,
     /// Why the plan changes.
     explanation: Option<String>,

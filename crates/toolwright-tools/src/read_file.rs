@@ -29,27 +29,26 @@ pub async fn read_file(
     path: WorkspacePath,
     #[tool(
         alias = "limit",
-        description = "How many lines, all of them when left out; a negative number leaves that many out at the end. Or \
-                       the first and\nthe last line, counted from 1: [3, 5]."
+        description = "How many lines; a negative number omits that many at the end. Or the first and last: [3, 5]."
     )]
     lines: Option<Lines>,
-    /// How many lines to pass over first; a negative number counts from the end.
+    /// Lines to skip first; negative counts from the end.
     #[tool(default)]
     offset: i64,
-    /// Put the number before each line.
+    /// Number the lines.
     #[tool(default)]
     show_line_numbers: bool,
-    /// How the text is stored when not as UTF-8, for example latin-1.
+    /// Of text that is not UTF-8, such as latin-1.
     encoding: Option<String>,
-    /// Of a document: pages, slides, sheets or cells, for example 3, 2-5 or 7-.
+    /// Of a document: 3, 2-5 or 7-.
     pages: Option<String>,
-    /// Of a document: the title of a section, a sheet, or cells (Sheet1!B2:F40).
+    /// Of a document: a title, a sheet, or cells (Sheet1!B2:F40).
     section: Option<String>,
-    /// Pictures of a document: none, figures, or pages drawn as pictures.
+    /// In a document: named, shown in place, or whole pages drawn.
     images: Option<ImageDetail>,
-    /// The most text to read; the result says how to read on.
+    /// The most to read; the result names the next call.
     max_tokens: Option<i64>,
-    /// The password of a document.
+    /// Of a document.
     password: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
     let call = &Call::new(context, options);

@@ -15,7 +15,7 @@ pub(crate) enum IfExists {
     Fail,
     Append,
     Overwrite,
-    /// Another word for `overwrite`.
+    // Another word for `overwrite`.
     Write,
 }
 

@@ -67,7 +67,7 @@ async fn document(reference: &str, console: &Console) -> anyhow::Result<Toolset>
     let file = ToolFile::parse_in(Source::text(reference, text), std::env::current_dir()?);
     let file = ParsedFile { choice: None, file: Arc::new(file) };
     let opening = Opening { wanted: Wanted::everything(), runs: false, ..Opening::default() };
-    opening.open(console, file).await?.tools(Profile::default(), &[])
+    Ok(opening.open(console, file).await?.session.loaded().tools().clone())
 }
 
 /// What the definitions cost a model.

@@ -31,6 +31,9 @@ fn on_a_full_disk(folder: &Path, blocks: u32, args: &[&str], input: &str) -> Out
     fed(&mut command, folder, input)
 }
 
+/// A file that `mcp install` takes.
+const TOOLS: &str = "tools:\n  - {name: one, description: Gives one., input: [], do: {eval: 1}}\n";
+
 /// A tool that may write in the folder could forge what a person resumes (F5, F8).
 #[test]
 fn the_last_session_is_not_in_the_workspace() {
@@ -50,6 +53,7 @@ fn the_last_session_is_not_in_the_workspace() {
 fn no_command_writes_through_a_link() {
     let outside = tempfile::tempdir().unwrap();
     let folder = folder("- text: One.\n- text: Two.\n");
+    std::fs::write(folder.path().join("tools.yaml"), TOOLS).unwrap();
     let links = ["mine.chat.yaml", "talk.md", "new.yaml", "t.jsonl", "chart-2.png"];
     planted(folder.path(), outside.path(), &links);
     for name in ["state.json", ".mcp.json"] {
@@ -66,10 +70,10 @@ fn no_command_writes_through_a_link() {
     let ask = "{\"role\": \"user\", \"content\": \"Hello\"}";
     ends(&["step", "--model", "scripted/r.yaml", "--state", "state.json", "--no-record"], ask, 0);
     ends(&["init", "--yes", "new.yaml"], "", 1);
-    ends(&["call", "chart", "values=[1, 2]", "--no-record"], "", 1);
+    ends(&["call", "chart", "values=[1, 2]", "--no-record", "--save-to", "."], "", 1);
     let shown = ends(&["call", "add", "x=1", "y=2", "--transcript", "t.jsonl"], "", 2);
     assert!(shown.contains("cannot write `t.jsonl`: it is a link"), "{shown}");
-    let install = |client| ["mcp", "install", "r.yaml", "--project", "--write", "--client", client];
+    let install = |client| ["mcp", "install", "tools.yaml", "--project", "--write", "--client", client];
     ends(&install("claude-code"), "", 0);
     let shown = ends(&install("cursor"), "", 2);
     assert!(shown.contains("`.cursor` is a link"), "{shown}");
@@ -107,7 +111,11 @@ fn files_that_cannot_be_written_whole_are_not_there() {
         assert_eq!(names(folder.path()), ["r.yaml"]);
     };
     fails(&["init", "--yes", "new.yaml"], "", "cannot write `new.yaml`");
-    fails(&["call", "chart", "values=[1, 2]", "--no-record"], "", "cannot write `./chart-2.png`");
+    fails(
+        &["call", "chart", "values=[1, 2]", "--no-record", "--save-to", "."],
+        "",
+        "cannot write `./chart-2.png`",
+    );
 }
 
 #[test]
@@ -126,6 +134,7 @@ fn an_export_takes_no_files_place_but_its_own() {
 fn settings_behind_a_link_of_the_users_own_keep_their_place_rights_and_digits() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder("- text: One.\n");
+    std::fs::write(folder.path().join("tools.yaml"), TOOLS).unwrap();
     // `HOME` is the folder.
     let (link, kept) = (folder.path().join(".claude.json"), folder.path().join("dotfiles"));
     std::fs::create_dir(&kept).unwrap();
@@ -139,7 +148,7 @@ fn settings_behind_a_link_of_the_users_own_keep_their_place_rights_and_digits() 
     rights(&kept, 0o755);
     rights(folder.path(), 0o755);
     symlink(&file, &link).unwrap();
-    let install = ["mcp", "install", "r.yaml", "--write", "--client", "claude-code"];
+    let install = ["mcp", "install", "tools.yaml", "--write", "--client", "claude-code"];
     let shown = show_in(folder.path(), &install, "");
     assert!(shown.ends_with("--- exit 0\n"), "{shown}");
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());

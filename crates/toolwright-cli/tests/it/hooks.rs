@@ -31,7 +31,7 @@ fn folder() -> tempfile::TempDir {
 
 fn event(name: &str, tool: &str, input: &Value, more: &Value) -> String {
     let mut event = json!({
-        "session_id": "s1", "transcript_path": "/x.jsonl", "cwd": "/work", "permission_mode": "default",
+        "session_id": "s1", "transcript_path": "/x.jsonl", "cwd": "/srv/shop", "permission_mode": "default",
         "hook_event_name": name, "tool_name": tool, "tool_input": input, "tool_use_id": "toolu_1",
         "turn_id": "1", "model": "m"
     });
@@ -67,10 +67,16 @@ fn calls_of_an_agent_are_judged_by_the_rules_for_our_own_tools() {
         ("Bash", bash("/bin/rm -r -f x"), "deny", "never", none.clone()),
         ("Bash", bash("ls /"), "allow", "-", json!({"command": "ls -l", "description": "d"})),
         ("Bash", bash("make"), "ask", "no rule is about `make`", none.clone()),
-        ("Read", json!({"file_path": "/work/a/../.env"}), "deny", "a secret", none.clone()),
-        ("Read", json!({"file_path": "/work/README.md"}), "allow", "-", none.clone()),
-        ("Write", json!({"file_path": "/work/src/a.rs", "content": ""}), "allow", "-", none.clone()),
-        ("Write", json!({"file_path": "/work/src/locked", "content": ""}), "deny", "locked", none.clone()),
+        ("Read", json!({"file_path": "/srv/shop/a/../.env"}), "deny", "a secret", none.clone()),
+        ("Read", json!({"file_path": "/srv/shop/README.md"}), "allow", "-", none.clone()),
+        ("Write", json!({"file_path": "/srv/shop/src/a.rs", "content": ""}), "allow", "-", none.clone()),
+        (
+            "Write",
+            json!({"file_path": "/srv/shop/src/locked", "content": ""}),
+            "deny",
+            "locked",
+            none.clone(),
+        ),
         (
             "Write",
             json!({"file_path": "/etc/passwd", "content": ""}),

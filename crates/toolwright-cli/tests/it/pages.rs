@@ -153,7 +153,8 @@ fn shell(script: &str, folder: &Path, home: &Path) -> std::process::Output {
         script.to_owned()
     } else {
         // The program was built for the tests.
-        script.replace("cargo install --locked --path crates/toolwright-cli", "true")
+        let script = script.replace("cargo install --locked --path crates/toolwright-cli", "true");
+        script.replace("cargo run --release --", "toolwright")
     };
     command.args(["-eu", "-c", &script]).stdin(std::process::Stdio::null()).output().unwrap()
 }

@@ -171,7 +171,7 @@ fn tools_are_named_before_and_behind_the_question() {
     };
     assert_eq!(offered(&["--tools", "bash", "go"]), "bash");
     assert_eq!(offered(&["go", "--tools", "bash,read_file"]), "bash, read_file");
-    assert_eq!(offered(&["--tools", "read_*", "--tools=bash", "go"]), "bash, read_file");
+    assert_eq!(offered(&["--tools", "read_*", "--tools=bash", "go"]), "bash, read_file, read_figure");
     assert_eq!(offered(&["--tools", "none", "go"]), "none");
     let default = offered(&["--profile", "default", "go"]);
     assert_eq!(default.split(", ").count(), 8, "{default}");

@@ -36,11 +36,12 @@ const RESOLUTION: u16 = 110;
 #[schemars(inline)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ImageDetail {
-    /// Named in the text.
+    // Comments, not documentation: each would be a schema of its own in every request.
+    // Named in the text.
     None,
-    /// Shown where they stand.
+    // Shown where they stand.
     Figures,
-    /// The pages themselves, drawn.
+    // The pages themselves, drawn.
     Pages,
 }
 

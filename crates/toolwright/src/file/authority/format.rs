@@ -20,9 +20,10 @@ pub(super) enum KeyMeaning {
 }
 
 /// ShapeKeys whose texts are for people and models: an address in them is reached by nobody.
-pub(super) const FOR_PEOPLE: [&str; 11] = [
+pub(super) const FOR_PEOPLE: [&str; 12] = [
     "description",
     "title",
+    "instructions",
     "system_message",
     "default_prompt",
     "user_banner",
@@ -44,6 +45,9 @@ pub(super) const FORMAT: &[(&str, ShapeKeys)] = {
         (
             "file",
             &[
+                // What clients of `serve` show, and their models read.
+                ("title", Inert),
+                ("instructions", Inert),
                 ("env", Read(AuthorityReader::variables)),
                 ("mcp", Map("server")),
                 ("python", Shape("python")),

@@ -222,9 +222,24 @@ async fn call(
         run.dispatch(),
         CallInfo { call_id: "root".into(), tool: "root".into(), span: u64::MAX, ..CallInfo::default() },
     );
-    let call = ToolCall::new("1", name, input);
+    let call = ToolCall::new("1", name, as_params(loaded, name, input));
     let outcome = run.dispatch().invoke(&context, Invocation::new(call).within(loaded.tools())).await;
     (outcome, shown.lines())
+}
+
+/// Arguments as the `params` of a statement reach a flow: unknown ones are dropped. For a person or a model
+/// they are an error.
+fn as_params(loaded: &Loaded, name: &str, input: Json) -> Json {
+    let Some(entry) = loaded.tools().get(name) else { return input };
+    let spec = entry.tool.spec();
+    let open = spec.parameters.get("additionalProperties").is_none();
+    match input {
+        Json::Object(mut given) if open => {
+            given.retain(|key, _| spec.parameter_names().any(|known| known == key));
+            Json::Object(given)
+        }
+        input => input,
+    }
 }
 
 /// The call a line belongs to, and the line.
