@@ -91,7 +91,7 @@ pub struct AuthorityItem {
 /// let authority = file.authority(Path::new("/srv/app"));
 /// let kinds: Vec<_> = authority.items().iter().map(|item| item.kind).collect();
 /// assert_eq!(kinds, [AuthorityKind::Starts, AuthorityKind::Reads]);
-/// # Ok::<(), toolwright::lang::LoadError>(())
+/// # Ok::<(), toolwright::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Authority {
