@@ -149,7 +149,10 @@ pub fn oracle() -> Result<()> {
 /// the end.
 fn nextest_run(rest: &[&str]) -> Result<()> {
     skips::begin();
-    let args = [&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat();
+    // Many tests wait for a program or a clock: on a small machine more of them run than it has cores.
+    let threads = std::thread::available_parallelism().map_or(4, |cores| cores.get().max(4)).to_string();
+    let args =
+        [&["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads], rest].concat();
     if std::io::stderr().is_terminal() {
         let outcome = cargo(&args);
         skips::list();
