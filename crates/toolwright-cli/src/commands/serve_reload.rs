@@ -26,6 +26,8 @@ pub(super) struct Reloading<'s> {
     server: Server,
     now: ServedFile,
     before: Option<ServedFile>,
+    /// The files as they were when they were read.
+    used: Vec<FileState>,
     /// How often the file was replaced.
     changes: u32,
 }
@@ -33,7 +35,9 @@ pub(super) struct Reloading<'s> {
 impl<'s> Reloading<'s> {
     /// Follows the file of a server.
     pub(super) fn new(what: &'s Serve, console: &'s Console, server: &Server, now: ServedFile) -> Self {
-        Reloading { what, console, server: server.clone(), now, before: None, changes: 0 }
+        // Taken before the first client is served: a change right after that is not missed.
+        let used = states(&files(&now));
+        Reloading { what, console, server: server.clone(), now, before: None, used, changes: 0 }
     }
 
     /// Replaces the tools whenever the file changed; never ends.
@@ -41,23 +45,26 @@ impl<'s> Reloading<'s> {
         if self.now.opened.path().is_none() {
             return std::future::pending().await;
         }
-        let mut used = states(&self.files());
-        let mut last = used.clone();
+        let mut last = self.used.clone();
         loop {
             tokio::time::sleep(PAUSE).await;
-            let now = states(&self.files());
+            let paths = files(&self.now);
+            let now = states(&paths);
             let still = now == last;
             last.clone_from(&now);
-            if now == used || !still {
+            if now == self.used || !still {
                 continue;
             }
-            used = now;
+            self.used = now;
             match prepare(self.what, self.console, self.changes + 1).await {
                 Ok(prepared) => {
                     self.replace(prepared);
-                    // It may include other files now.
-                    used = states(&self.files());
-                    last.clone_from(&used);
+                    let paths_now = files(&self.now);
+                    if paths_now != paths {
+                        // It includes other files now.
+                        self.used = states(&paths_now);
+                        last.clone_from(&self.used);
+                    }
                 }
                 Err(error) => self.console.say(printable(&format!(
                     "the file changed and cannot be used, so the tools stay as they were: {}",
@@ -87,11 +94,6 @@ impl<'s> Reloading<'s> {
         old.map_or(Ok(()), end).unwrap_or_else(|error| self.console.say(printable(&format!("{error:#}"))));
     }
 
-    /// The files that the served file consists of.
-    fn files(&self) -> Vec<PathBuf> {
-        self.now.opened.parsed.file.files().map(Path::to_owned).collect()
-    }
-
     /// Stops the calls that are under way.
     pub fn cancel(&self) {
         for prepared in self.before.iter().chain([&self.now]) {
@@ -110,6 +112,11 @@ impl<'s> Reloading<'s> {
 fn end(prepared: ServedFile) -> anyhow::Result<()> {
     prepared.prompts.map_or(Ok(()), super::serve::Offered::finish)?;
     prepared.tools.finish()
+}
+
+/// The files that a served file consists of.
+fn files(served: &ServedFile) -> Vec<PathBuf> {
+    served.opened.parsed.file.files().map(Path::to_owned).collect()
 }
 
 fn states(files: &[PathBuf]) -> Vec<FileState> {

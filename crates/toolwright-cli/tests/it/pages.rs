@@ -372,6 +372,7 @@ fn calm(text: &str, clone: &Path, home: &Path) -> String {
         (r"(?m)^( *[⏺└○] .*)  [0-9.]+ (?:µs|ms|s)$", "$1"),
         (r"toolwright \d\S* on \S+ \S+", "toolwright [version]"),
         (r"(?m)^uid=.*$", "[id]"),
+        (r"(?m)^(lines_left|total_lines): \d+$", "$1: [number]"),
     ] {
         text = regex::Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
     }

@@ -34,7 +34,8 @@ const BROKEN: [(&str, &str); 19] = [
     ("raise BaseException('x' * 100000)", "BaseException"),
     ("import os\nif os.fork() != 0: os._exit(4)", "code 4"),
     ("x = [0] * (1 << 50)", "MemoryError"),
-    ("import os; os.closerange(3, 1024)", "code 0"),
+    // It reads the end of a closed socket, or fails to read it.
+    ("import os; os.closerange(3, 1024)", "its process exited with code"),
     ("import signal, time; signal.alarm(1); time.sleep(60)", "signal 14"),
     ("import ctypes; ctypes.string_at(0)", "signal 11"),
     ("class E(Exception):\n    def __str__(self): raise ValueError\nraise E", "its text cannot be made"),
