@@ -171,19 +171,24 @@ impl ToolContext {
 
     /// The default sandbox of the run.
     pub fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
-        self.scope().sandbox(None)
+        self.scope().sandbox(None).map(|sandbox| self.judging(sandbox))
     }
 
     /// The sandbox of that name.
     pub fn sandbox_named(&self, name: &str) -> Result<Arc<dyn Sandbox>, ToolError> {
-        self.scope().sandbox(Some(name))
+        self.scope().sandbox(Some(name)).map(|sandbox| self.judging(sandbox))
+    }
+
+    /// A sandbox whose changes are decided about, and on record, as those of this call.
+    fn judging(&self, sandbox: Arc<dyn Sandbox>) -> Arc<dyn Sandbox> {
+        sandbox.judged_by(Arc::new(self.clone())).unwrap_or(sandbox)
     }
 
     /// The first sandbox in which `file` can be read.
     pub async fn sandbox_with(&self, file: &str) -> Option<Arc<dyn Sandbox>> {
         for sandbox in self.scope().sandboxes.values() {
             if sandbox.read_file(file).await.is_ok() {
-                return Some(sandbox.clone());
+                return Some(self.judging(sandbox.clone()));
             }
         }
         None

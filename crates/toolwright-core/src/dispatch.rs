@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::context::{CancelToken, RunScope, ToolContext};
+use crate::effect::{EffectVerdict, StagedEffect};
 use crate::error::ToolError;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::{Model, ModelError, ModelReply, ModelRequest};
@@ -65,6 +66,17 @@ pub trait Dispatch: Send + Sync {
     fn person_wait(&self, context: &ToolContext) -> PersonWait {
         let _ = context;
         PersonWait::default()
+    }
+
+    /// Decides about what a call has changed in folders, before it is applied. By default all of it is, but
+    /// for what is protected.
+    fn judge_effect<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        staged: &'a StagedEffect,
+    ) -> BoxFuture<'a, EffectVerdict> {
+        let _ = (context, staged);
+        Box::pin(async { EffectVerdict::default() })
     }
 
     /// Records something that happened inside a call.

@@ -62,7 +62,8 @@ pub use dispatch::{
     ProgressListener, Requester,
 };
 pub use effect::{
-    CallEffect, ChangeKind, EFFECT_NOTE, FileChange, KeepReason, KeptBackChange, MAX_LISTED_CHANGES,
+    CallEffect, ChangeKind, EFFECT_NOTE, EffectJudge, EffectOutcome, EffectVerdict, FileChange, KeepReason,
+    KeptBackChange, MAX_JUDGED_CHANGES, MAX_LISTED_CHANGES, StagedEffect,
 };
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};

@@ -4,12 +4,13 @@
 //! live in `toolwright-sandbox`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::effect::CallEffect;
+use crate::effect::{CallEffect, EffectJudge};
 use crate::error::{ErrorKind, ToolError};
 use crate::output::ToolOutput;
 use crate::tool::BoxFuture;
@@ -88,15 +89,6 @@ pub trait Sandbox: Send + Sync {
     /// Writes a file, making its parent folders. Expected errors: `permission`, `is_a_directory`.
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>>;
 
-    /// Writes a file like [`Sandbox::write_file`], and reports the effect where the sandbox stages changes.
-    fn put_file<'a>(
-        &'a self,
-        path: &'a str,
-        contents: &'a [u8],
-    ) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
-        Box::pin(async move { self.write_file(path, contents).await.map(|()| CallEffect::default()) })
-    }
-
     /// Reads a file, byte for byte. Expected errors: `file_not_found`, `permission`, `is_a_directory`,
     /// `output_limit`.
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>>;
@@ -104,6 +96,13 @@ pub trait Sandbox: Send + Sync {
     /// Reads a text file, newlines kept. Expected errors: those of `read_file`, and `unicode_decode`.
     fn read_text<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move { Ok(String::from_utf8(self.read_file(path).await?)?) })
+    }
+
+    /// The same sandbox for one call, whose changes this judge decides about before they are applied; `None`
+    /// where changes are not staged.
+    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<dyn Sandbox>> {
+        let _ = judge;
+        None
     }
 
     /// How a person can log in, if that is possible.
@@ -329,8 +328,13 @@ pub trait ProcessHandle: Send + Sync {
     fn layers(&self) -> &[String];
 
     /// Applies what the process has changed until now, where the sandbox stages changes; elsewhere there is
-    /// nothing to apply. Call it at the end of each interaction with the process.
-    fn commit<'a>(&'a self) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
+    /// nothing to apply. Call it at the end of each interaction with the process; the judge, if there is one,
+    /// decides about these changes and all until the next interaction.
+    fn commit<'a>(
+        &'a self,
+        judge: Option<Arc<dyn EffectJudge>>,
+    ) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
+        let _ = judge;
         Box::pin(async { Ok(CallEffect::default()) })
     }
 }

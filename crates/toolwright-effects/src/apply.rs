@@ -1,6 +1,7 @@
 //! Takes the steps of a journal, each at most once: a step that was taken before the process was killed is
 //! recognised by its result.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -18,6 +19,9 @@ use crate::journal::{CommitJournal, CommitStep, ContentSource, StepAction};
 
 /// How names begin that a commit needs inside a folder for a moment. A call cannot make such a name.
 pub const RESERVED_PREFIX: &str = ".toolwright-commit-";
+
+/// The error of a file that its process has changed again while it was committed.
+pub(crate) const CHANGED_MEANWHILE: &str = "the process went on writing it; it is committed next time";
 
 /// How a step went.
 #[derive(Debug)]
@@ -42,6 +46,9 @@ pub(crate) struct StepRunner<'a> {
     upper: Option<FolderCache>,
     /// An earlier process may have taken some of the steps.
     resumed: bool,
+    /// The steps that put something at a path, by path: some do so after another step has removed what was
+    /// there.
+    puts: HashMap<&'a Path, usize>,
 }
 
 impl<'a> StepRunner<'a> {
@@ -56,7 +63,13 @@ impl<'a> StepRunner<'a> {
             },
             None => None,
         };
-        Ok(StepRunner { journal, blobs, target, upper, resumed })
+        let puts = |action: &StepAction| {
+            use StepAction::{MakeFolder, PutFile, PutLink};
+            matches!(action, MakeFolder { .. } | PutFile { .. } | PutLink { .. })
+        };
+        let steps = journal.steps.iter().enumerate().filter(|(_, step)| puts(&step.action));
+        let puts = steps.map(|(number, step)| (step.path.as_path(), number)).collect();
+        Ok(StepRunner { journal, blobs, target, upper, resumed, puts })
     }
 
     /// Takes every step, in order.
@@ -65,7 +78,24 @@ impl<'a> StepRunner<'a> {
         steps.map(|(number, step)| self.step(number, step).unwrap_or_else(StepOutcome::Failed)).collect()
     }
 
+    /// Whether an earlier process has already put something else where a removed path was, or above it.
+    fn is_replaced(&mut self, number: usize, path: &Path) -> bool {
+        path.ancestors().any(|above| {
+            let later = self.puts.get(above).filter(|later| **later > number);
+            let Some(put) = later.and_then(|later| self.journal.steps.get(*later)) else { return false };
+            let there = match self.target.parent(above) {
+                Ok((parent, name)) => parent.status(name).ok().flatten(),
+                Err(_) => None,
+            };
+            let makes_folder = matches!(put.action, StepAction::MakeFolder { .. });
+            there.is_some_and(|there| there.is_folder() == makes_folder)
+        })
+    }
+
     fn step(&mut self, number: usize, step: &CommitStep) -> io::Result<StepOutcome> {
+        if self.resumed && is_removal(&step.action) && self.is_replaced(number, &step.path) {
+            return Ok(StepOutcome::Done(None));
+        }
         let temporary = PathBuf::from(format!("{RESERVED_PREFIX}{}-{number}", self.journal.id));
         let (parent, name) = match self.target.parent(&step.path) {
             Ok(found) => found,
@@ -148,9 +178,16 @@ impl<'a> StepRunner<'a> {
                 }
             }
             StepAction::PutFile { source, mode, size, modified, owner } => {
+                let aside;
                 let staged = match (source, &mut self.upper) {
-                    (ContentSource::Upper, Some(upper)) => Some(upper.parent(&step.path)),
-                    (ContentSource::Upper, None) => Some(Err(ErrorKind::NotFound.into())),
+                    (ContentSource::Upper { .. }, Some(upper)) => Some(upper.parent(&step.path)),
+                    (ContentSource::Aside(number), Some(upper)) => {
+                        aside = PathBuf::from(number.to_string());
+                        Some(upper.parent(&aside))
+                    }
+                    (ContentSource::Upper { .. } | ContentSource::Aside(_), None) => {
+                        Some(Err(ErrorKind::NotFound.into()))
+                    }
                     (ContentSource::Blob(_), _) => None,
                 };
                 let is_there = there.is_some_and(|there| {
@@ -166,7 +203,12 @@ impl<'a> StepRunner<'a> {
                 let before = there.as_ref().filter(|there| there.is_file());
                 let owner =
                     owner.or_else(|| before.map(|before| (before.uid, before.gid))).or(self.journal.owner);
-                let new = NewFile { mode: *mode, modified: *modified, owner, keep_group: before.is_some() };
+                let version = match source {
+                    ContentSource::Upper { changed } if !self.journal.take => Some((*size, *changed)),
+                    _ => None,
+                };
+                let keep_group = before.is_some();
+                let new = NewFile { mode: *mode, modified: *modified, owner, keep_group, version };
                 let placed = match (staged.transpose()?, source) {
                     (Some((folder, from)), _) if self.journal.take => {
                         match new.move_to(folder, from, parent, name, there.as_ref()) {
@@ -192,7 +234,9 @@ impl<'a> StepRunner<'a> {
                         let input = self.blobs.open(hash)?;
                         new.copy(&input, None, parent, &temporary, name, there.as_ref())?
                     }
-                    (None, ContentSource::Upper) => return Err(ErrorKind::NotFound.into()),
+                    (None, ContentSource::Upper { .. } | ContentSource::Aside(_)) => {
+                        return Err(ErrorKind::NotFound.into());
+                    }
                 };
                 if !placed {
                     return Ok(StepOutcome::Conflict);
@@ -214,6 +258,9 @@ struct NewFile {
     owner: Option<(u32, u32)>,
     /// The file it replaces may be shared with a group, so its group is kept, or it stays as it is.
     keep_group: bool,
+    /// The size and the last change of the version that was looked at. Processes that live on may have
+    /// changed it since.
+    version: Option<(u64, i64)>,
 }
 
 impl NewFile {
@@ -266,7 +313,9 @@ impl NewFile {
         path: &Path,
     ) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        self.check_version(&rustix::fs::fstat(input)?.into())?;
         io::copy(&mut input, &mut file)?;
+        self.check_version(&rustix::fs::fstat(input)?.into())?;
         if let Some((folder, from)) = attributes {
             let own = |name: &std::ffi::OsString| {
                 let bytes = name.as_encoded_bytes();
@@ -287,6 +336,11 @@ impl NewFile {
             tv_nsec: self.modified.rem_euclid(1_000_000_000),
         };
         Ok(rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?)
+    }
+
+    fn check_version(&self, about: &FileIdentity) -> io::Result<()> {
+        let as_seen = self.version.is_none_or(|version| version == (about.size, about.changed));
+        if as_seen { Ok(()) } else { Err(io::Error::other(CHANGED_MEANWHILE)) }
     }
 
     fn give_owner(

@@ -1,6 +1,6 @@
 //! The difference that an upper layer makes to a folder, as steps. Reads both, changes neither.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -54,6 +54,7 @@ fn now() -> i64 {
 /// What the comparison found.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
+    /// In an order in which they can be taken; those that are held with the others.
     pub(crate) steps: Vec<CommitStep>,
     pub(crate) kept_back: Vec<(PathBuf, KeepReason, Option<String>)>,
     /// What becomes settled once the steps are done, by path.
@@ -77,6 +78,10 @@ struct LayerEntry<'e> {
 struct LayerWalk<'a> {
     baseline: &'a OverlayBaseline,
     protect: Protect<'a>,
+    /// Why the steps that are found now are held.
+    held: Option<KeepReason>,
+    /// More was changed than is committed.
+    overflow: bool,
     found: Difference,
 }
 
@@ -87,9 +92,13 @@ pub(crate) fn compare(
     baseline: &OverlayBaseline,
     protect: Protect<'_>,
 ) -> io::Result<Difference> {
-    let mut walk = LayerWalk { baseline, protect, found: Difference::default() };
+    let found = Difference::default();
+    let mut walk = LayerWalk { baseline, protect, held: None, overflow: false, found };
     walk.folder(upper, Some(target), Path::new(""), 0)?;
-    Ok(walk.found)
+    match walk.overflow {
+        true => Err(io::Error::other(format!("more than {MAX_STEPS} paths were changed"))),
+        false => Ok(walk.found),
+    }
 }
 
 impl LayerWalk<'_> {
@@ -114,8 +123,8 @@ impl LayerWalk<'_> {
             if self.baseline.settled.get(&path).is_some_and(|settled| settled.upper == staged) {
                 continue;
             }
-            if self.found.steps.len() >= MAX_STEPS {
-                return Err(io::Error::other(format!("more than {MAX_STEPS} paths were changed")));
+            if self.overflow {
+                return Ok(());
             }
             self.entry(LayerEntry { upper, target, name: &name, path, staged, there, depth })?;
         }
@@ -172,31 +181,52 @@ impl LayerWalk<'_> {
         if same_mode && !is_opaque && inner.names()?.is_empty() {
             return Ok(());
         }
-        if let Some(reason) = self.refusal(&path, depth) {
-            self.keep_back(path, reason, None);
-            return Ok(());
-        }
-        let Some((there, below)) = lower else {
-            if let (Some(target), Some(there)) = (target, there)
-                && !self.remove(target, name, path.clone(), there, depth)
-            {
-                return Ok(());
+        let reason = self.refusal(&path, depth);
+        let applied = self.unless(reason, &path, |walk| {
+            let Some((there, below)) = lower else {
+                if let (Some(target), Some(there)) = (target, there)
+                    && !walk.remove(target, name, path.clone(), there, depth)
+                {
+                    return Ok(());
+                }
+                walk.step(path.clone(), StepAction::MakeFolder { mode }, None, PastVersion::Absent);
+                return walk.folder(&inner, None, &path, depth + 1);
+            };
+            if !same_mode {
+                walk.step(path.clone(), StepAction::SetMode { mode }, Some(there), PastVersion::Folder);
             }
-            self.step(path.clone(), StepAction::MakeFolder { mode }, None, PastVersion::Absent);
-            return self.folder(&inner, None, &path, depth + 1);
-        };
-        if !same_mode {
-            self.step(path.clone(), StepAction::SetMode { mode }, Some(there), PastVersion::Folder);
-        }
-        if is_opaque {
-            let kept = inner.names()?;
-            for gone in below.names()?.into_iter().filter(|name| kept.binary_search(name).is_err()) {
-                if let Some(there) = below.status(&gone)? {
-                    self.remove(&below, &gone, path.join(&gone), there, depth + 1);
+            if is_opaque {
+                let kept = inner.names()?;
+                for gone in below.names()?.into_iter().filter(|name| kept.binary_search(name).is_err()) {
+                    if let Some(there) = below.status(&gone)? {
+                        walk.remove(&below, &gone, path.join(&gone), there, depth + 1);
+                    }
                 }
             }
+            walk.folder(&inner, Some(&below), &path, depth + 1)
+        });
+        applied.unwrap_or(Ok(()))
+    }
+
+    /// Does what adds steps, unless there is a reason against it. What is protected or in conflict is kept
+    /// back and its steps are held, so that a person can still have them taken.
+    fn unless<T>(
+        &mut self,
+        reason: Option<KeepReason>,
+        path: &Path,
+        add: impl FnOnce(&mut Self) -> T,
+    ) -> Option<T> {
+        let outer = self.held;
+        if let (None, Some(reason)) = (outer, reason) {
+            self.keep_back(path.to_owned(), reason, None);
+            match reason {
+                KeepReason::Protected | KeepReason::Conflict => self.held = Some(reason),
+                _ => return None,
+            }
         }
-        self.folder(&inner, Some(&below), &path, depth + 1)
+        let added = add(self);
+        self.held = outer;
+        Some(added)
     }
 
     fn staged_file(&mut self, entry: LayerEntry<'_>) -> io::Result<()> {
@@ -206,7 +236,8 @@ impl LayerWalk<'_> {
             StepAction::PutLink { to: upper.link_target(name)? }
         } else {
             let (size, modified) = (staged.size, staged.modified);
-            StepAction::PutFile { source: ContentSource::Upper, mode, size, modified, owner: None }
+            let source = ContentSource::Upper { changed: staged.changed };
+            StepAction::PutFile { source, mode, size, modified, owner: None }
         };
         let mut past = PastVersion::Absent;
         if let (Some(there), Some(target)) = (there, target) {
@@ -230,17 +261,17 @@ impl LayerWalk<'_> {
                 }
             }
         }
-        if let Some(reason) = self.refusal(&path, depth) {
-            self.keep_back(path, reason, None);
-        } else if self.is_conflict(&path, there.as_ref()) {
-            self.keep_back(path, KeepReason::Conflict, None);
-        } else if let (Some(folder), Some(target)) = (there.filter(FileIdentity::is_folder), target) {
-            if self.remove(target, name, path.clone(), folder, depth) {
-                self.step(path, action, None, PastVersion::Absent);
+        let conflict = || self.is_conflict(&path, there.as_ref()).then_some(KeepReason::Conflict);
+        let reason = self.refusal(&path, depth).or_else(conflict);
+        self.unless(reason, &path, |walk| {
+            if let (Some(folder), Some(target)) = (there.filter(FileIdentity::is_folder), target) {
+                if walk.remove(target, name, path.clone(), folder, depth) {
+                    walk.step(path.clone(), action, None, PastVersion::Absent);
+                }
+            } else {
+                walk.step(path.clone(), action, there, past);
             }
-        } else {
-            self.step(path, action, there, past);
-        }
+        });
         Ok(())
     }
 
@@ -253,15 +284,15 @@ impl LayerWalk<'_> {
         there: FileIdentity,
         depth: usize,
     ) -> bool {
-        if let Some(reason) = self.refusal(&path, depth) {
-            self.keep_back(path, reason, None);
+        if self.overflow {
+            return false;
+        }
+        let conflict = || self.is_conflict(&path, Some(&there)).then_some(KeepReason::Conflict);
+        if let (None, Some(reason)) = (self.held, self.refusal(&path, depth).or_else(conflict)) {
+            self.unless(Some(reason), &path, |walk| walk.remove(parent, name, path.clone(), there, depth));
             return false;
         }
         if !there.is_folder() {
-            if self.is_conflict(&path, Some(&there)) {
-                self.keep_back(path, KeepReason::Conflict, None);
-                return false;
-            }
             let past = match there.kind() {
                 FileType::Symlink => match parent.link_target(name) {
                     Ok(to) => PastVersion::Link { to },
@@ -321,19 +352,33 @@ impl LayerWalk<'_> {
     }
 
     fn step(&mut self, path: PathBuf, action: StepAction, before: Option<FileIdentity>, past: PastVersion) {
-        self.found.steps.push(CommitStep { path, action, before, past });
+        if self.found.steps.len() + self.found.kept_back.len() >= MAX_STEPS {
+            self.overflow = true;
+            return;
+        }
+        self.found.steps.push(CommitStep { path, action, before, past, held: self.held });
     }
 
     fn keep_back(&mut self, path: PathBuf, reason: KeepReason, error: Option<&io::Error>) {
+        if self.found.steps.len() + self.found.kept_back.len() >= MAX_STEPS {
+            self.overflow = true;
+            return;
+        }
         self.found.kept_back.push((path, reason, error.map(ToString::to_string)));
     }
 }
 
 impl Difference {
-    /// Lets the baseline know what the commit has dealt with.
-    pub(crate) fn settle(&self, baseline: &mut OverlayBaseline, since: i64, target: &OpenFolder) {
+    /// Lets the baseline know what the commit has dealt with: everything but the paths of `later`.
+    pub(crate) fn settle(
+        &self,
+        baseline: &mut OverlayBaseline,
+        since: i64,
+        target: &OpenFolder,
+        later: &HashSet<PathBuf>,
+    ) {
         let mut cache = None;
-        for (path, upper) in &self.settling {
+        for (path, upper) in self.settling.iter().filter(|(path, _)| !later.contains(path)) {
             let parent = path.parent().unwrap_or(Path::new("")).to_owned();
             if cache.as_ref().is_none_or(|(open, _)| *open != parent) {
                 cache = Some((parent.clone(), target.folder(&parent).ok()));

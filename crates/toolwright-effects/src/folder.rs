@@ -17,6 +17,9 @@ const MAX_ATTRIBUTE: usize = 64 * 1024;
 /// Room for the names that most files have.
 const FEW_ATTRIBUTES: usize = 512;
 
+/// The most names in one folder that are looked at.
+const MAX_NAMES: usize = 1_000_000;
+
 /// The attributes that overlayfs keeps for itself begin so, by who mounted it.
 const OVERLAY: [&[u8]; 2] = [b"user.overlay.", b"trusted.overlay."];
 
@@ -76,10 +79,13 @@ impl OpenFolder {
         Ok(rustix::fs::fstat(&self.0)?.into())
     }
 
-    /// The names in it, sorted.
+    /// The names in it, sorted; an error when there are more than [`MAX_NAMES`].
     pub(crate) fn names(&self) -> io::Result<Vec<PathBuf>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
+            if names.len() >= MAX_NAMES {
+                return Err(io::Error::other(format!("more than {MAX_NAMES} names in one folder")));
+            }
             let name = entry?.file_name().to_bytes().to_vec();
             if name != b"." && name != b".." {
                 names.push(PathBuf::from(OsString::from_vec(name)));

@@ -1,6 +1,6 @@
 //! What tells one version of a file from another.
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Stat, Timespec, Timestamps};
 use serde::{Deserialize, Serialize};
 
 /// The status of a file at one moment. Two equal ones are the same version of the same file.
@@ -33,6 +33,15 @@ impl FileIdentity {
 
     pub(crate) fn is_link(&self) -> bool {
         self.kind() == FileType::Symlink
+    }
+
+    /// The time of the last change, for a copy of the file.
+    pub(crate) fn times(&self) -> Timestamps {
+        let time = Timespec {
+            tv_sec: self.modified.div_euclid(1_000_000_000),
+            tv_nsec: self.modified.rem_euclid(1_000_000_000),
+        };
+        Timestamps { last_access: time, last_modification: time }
     }
 
     pub(crate) fn permissions(&self) -> u32 {

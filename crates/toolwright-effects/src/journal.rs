@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use toolwright_core::KeepReason;
 
 use crate::identity::FileIdentity;
 use crate::path_text;
@@ -12,6 +13,9 @@ use crate::path_text;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommitJournal {
     pub(crate) id: String,
+    /// The call whose changes these are.
+    #[serde(default)]
+    pub(crate) call: Option<String>,
     /// The folder that is changed.
     #[serde(with = "path_text::one")]
     pub(crate) folder: PathBuf,
@@ -36,6 +40,9 @@ pub(crate) struct CommitStep {
     pub(crate) before: Option<FileIdentity>,
     /// What undoing the step restores.
     pub(crate) past: PastVersion,
+    /// Why it is not taken unless somebody says so.
+    #[serde(skip)]
+    pub(crate) held: Option<KeepReason>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,8 +75,10 @@ pub(crate) enum StepAction {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ContentSource {
-    /// The same path of the upper layer.
-    Upper,
+    /// The same path of the upper layer, in the version that was last changed at this time.
+    Upper { changed: i64 },
+    /// The file of that number among those that were set aside.
+    Aside(u64),
     /// The hash of contents that are kept.
     Blob(String),
 }
@@ -88,4 +97,11 @@ pub(crate) enum PastVersion {
         to: PathBuf,
     },
     Folder,
+}
+
+impl StepAction {
+    /// Whether it removes a folder, which must be empty then.
+    pub(crate) fn is_folder_removal(&self) -> bool {
+        matches!(self, StepAction::RemoveFolder)
+    }
 }

@@ -11,10 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use toolwright_core::CallEffect;
+use toolwright_core::{CallEffect, KeepReason};
 
+use crate::aside::{self, SetAside};
 use crate::blobs::{Blobs, private_folder};
-use crate::commit::{finish, is_plain};
+use crate::commit::{finish, is_plain, kept_back, target_of};
 use crate::failpoint;
 use crate::identity::FileIdentity;
 use crate::journal::{CommitJournal, PastVersion};
@@ -57,6 +58,9 @@ pub struct CommitSummary {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommitRecord {
     pub(crate) id: String,
+    /// The call whose changes these were.
+    #[serde(default)]
+    pub(crate) call: Option<String>,
     #[serde(with = "path_text::one")]
     pub(crate) folder: PathBuf,
     pub(crate) entries: Vec<UndoEntry>,
@@ -128,6 +132,36 @@ impl CommitStore {
         self.root.join("commits")
     }
 
+    pub(crate) fn asides(&self) -> PathBuf {
+        self.root.join("aside")
+    }
+
+    /// What was set aside, the latest first.
+    pub fn set_aside(&self) -> Vec<SetAside> {
+        aside::all(self)
+    }
+
+    /// The call that made the latest change to a path, if a commit of this store did.
+    pub(crate) fn last_change(&self, folder: &Path, path: &Path) -> Option<String> {
+        /// So many of the latest commits are looked at.
+        const LATEST: usize = 100;
+        let mut names = self.record_names();
+        names.sort_unstable();
+        let there = match target_of(folder).ok()?.parent(path) {
+            Ok((parent, name)) => parent.status(name).ok()?,
+            Err(_) => None,
+        };
+        names.iter().rev().take(LATEST).find_map(|id| {
+            let record = self.read_record(id).ok().filter(|record| record.folder == folder)?;
+            let entry = record.entries.iter().find(|entry| entry.path == path)?;
+            let same = match (&there, &entry.after) {
+                (Some(there), Some(after)) => there.same_contents(after),
+                (there, after) => there.is_none() && after.is_none(),
+            };
+            same.then_some(record.call).flatten()
+        })
+    }
+
     /// Writes a journal down as a whole, locked for as long as this process lives.
     pub(crate) fn write_journal(&self, journal: &CommitJournal) -> io::Result<HeldJournal> {
         private_folder(&self.journals())?;
@@ -148,7 +182,8 @@ impl CommitStore {
             Some(UndoEntry { path: step.path.clone(), before: step.before, past: step.past.clone(), after })
         };
         let entries = journal.steps.iter().zip(after).filter_map(entry).collect();
-        let record = CommitRecord { id: journal.id.clone(), folder: journal.folder.clone(), entries };
+        let (id, call) = (journal.id.clone(), journal.call.clone());
+        let record = CommitRecord { id, call, folder: journal.folder.clone(), entries };
         let path = self.records().join(format!("{}.json", journal.id));
         write_whole(&path, &serde_json::to_vec(&record)?).map(drop)
     }
@@ -211,16 +246,23 @@ impl CommitStore {
                 fs::read(&path).ok().and_then(|text| serde_json::from_slice::<CommitJournal>(&text).ok());
             match journal {
                 Some(journal) if journal.steps.iter().all(|step| is_plain(&step.path)) => {
-                    let effect = match finish(self, &journal, held, true) {
-                        Ok(effect) => effect,
+                    let folder = journal.folder.clone();
+                    let effect = match finish(self, journal, held, true) {
+                        Ok(done) => done.effect,
                         // The folder is gone, and the commit with it.
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        Err(error) if is_gone(&error) => {
                             fs::remove_file(&path)?;
                             continue;
                         }
-                        Err(error) => return Err(error),
+                        // It may be possible later. It must not keep other folders from being used.
+                        Err(error) => {
+                            let mut effect = CallEffect::default();
+                            let (path, why) = (Path::new(""), Some(error.to_string()));
+                            effect.keep_back(kept_back(&folder, path, KeepReason::Failed, why));
+                            effect
+                        }
                     };
-                    recovered.push(RecoveredCommit { folder: journal.folder, effect });
+                    recovered.push(RecoveredCommit { folder, effect });
                 }
                 // Cut off while it was written: nothing of it was done.
                 _ => held.remove()?,
@@ -242,6 +284,12 @@ impl CommitStore {
             let is_temporary = entry.path().extension().is_some_and(|kind| kind == "new");
             if is_temporary && age(&entry.path()).is_some_and(|age| age > SWEEP_EVERY) {
                 fs::remove_file(entry.path())?;
+            }
+        }
+        for id in aside::names(self) {
+            let path = self.asides().join(format!("{id}.json"));
+            if age(&path).is_some_and(|age| age > KEPT_FOR) {
+                aside::drop_set_aside(self, &id)?;
             }
         }
         let mut names = self.record_names();
@@ -285,8 +333,14 @@ impl CommitStore {
     }
 }
 
+/// Whether a folder is no longer what it was: removed, or something else now.
+fn is_gone(error: &io::Error) -> bool {
+    let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+    is_link || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// Writes a file that is there as a whole or not at all, and returns it locked.
-fn write_whole(path: &Path, contents: &[u8]) -> io::Result<File> {
+pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> io::Result<File> {
     let temporary = path.with_extension(format!("{}.new", unique_id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;

@@ -1,5 +1,6 @@
 //! Restores what a commit changed, where it is still as the commit left it.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -17,11 +18,17 @@ pub fn undo(store: &CommitStore, id: &str) -> io::Result<CallEffect> {
     let mut target = target_of(&folder)?;
     let mut steps = Vec::new();
     let mut kept_back = Vec::new();
+    // Paths at which the steps so far leave nothing.
+    let mut cleared: HashSet<PathBuf> = HashSet::new();
     for entry in entries.into_iter().rev() {
         let path = folder.join(&entry.path).display().to_string();
+        let is_cleared = entry.path.ancestors().any(|above| cleared.contains(above));
         let there = match target.parent(&entry.path) {
+            _ if is_cleared => None,
             Ok((parent, name)) => parent.status(name)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                None
+            }
             Err(error) => return Err(error),
         };
         let as_left = match (&there, &entry.after) {
@@ -30,22 +37,28 @@ pub fn undo(store: &CommitStore, id: &str) -> io::Result<CallEffect> {
             (there, after) => there.is_none() && after.is_none(),
         };
         match (as_left, step(&entry, there, &mut target)?) {
-            (true, Some(step)) => steps.push(step),
+            (true, Some(step)) => {
+                if entry.past == PastVersion::Absent {
+                    cleared.insert(entry.path);
+                }
+                steps.push(step);
+            }
             (true, None) => {
                 let error = Some("its contents were too large to be kept".to_owned());
-                kept_back.push(KeptBackChange { path, reason: KeepReason::Unsupported, error });
+                kept_back.push(kept_back_at(path, KeepReason::Unsupported, error));
             }
-            (false, _) => kept_back.push(KeptBackChange { path, reason: KeepReason::Conflict, error: None }),
+            (false, _) => kept_back.push(kept_back_at(path, KeepReason::Conflict, None)),
         }
     }
     let mut effect = CallEffect::default();
     if !steps.is_empty() {
         let own = target.root().own_status()?;
         let owner = rustix::process::geteuid().is_root().then_some((own.uid, own.gid));
-        let journal = CommitJournal { id: unique_id(), folder, upper: None, take: false, owner, steps };
-        effect = carry_out(store, journal, target)?;
+        let (id, call) = (unique_id(), None);
+        let journal = CommitJournal { id, call, folder, upper: None, take: false, owner, steps };
+        effect = carry_out(store, journal, target)?.effect;
     }
-    effect.kept_back.extend(kept_back);
+    kept_back.into_iter().for_each(|kept| effect.keep_back(kept));
     if effect.kept_back.is_empty() {
         store.forget(id)?;
     }
@@ -93,5 +106,9 @@ fn step(
         Some(_) => PastVersion::File { blob: None },
     };
     let path: PathBuf = entry.path.clone();
-    Ok(Some(CommitStep { path, action, before: there, past }))
+    Ok(Some(CommitStep { path, action, before: there, past, held: None }))
+}
+
+fn kept_back_at(path: String, reason: KeepReason, error: Option<String>) -> KeptBackChange {
+    KeptBackChange { path, reason, error, by: None }
 }

@@ -51,7 +51,7 @@ impl PythonTool {
     async fn run(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
         let (worker, started_again) = self.file.worker(&self.definition).await?;
         // What changed outside until now changed before this call.
-        context.record_effect(&worker.commit().await?);
+        worker.commit(context).await?;
         let mut call = worker.begin(&self.definition.name, arguments).await?;
         let mut printed = String::new();
         let stop = context.cancel_token().clone();
@@ -79,8 +79,7 @@ impl PythonTool {
                 }
                 CallEvent::End(frame) => {
                     // A function that failed has changed what it has changed.
-                    let effect = worker.commit().await?;
-                    context.record_effect(&effect);
+                    let effect = worker.commit(context).await?;
                     let output = output::of(frame).map_err(|error| with_printed(error, &printed))?;
                     let mut notes = vec![];
                     if started_again {
@@ -91,9 +90,8 @@ impl PythonTool {
                     return Ok(if notes.is_empty() { output } else { output.with_note(notes.join("\n")) });
                 }
                 CallEvent::Gone(reason) => {
-                    if let Ok(effect) = worker.commit().await {
-                        context.record_effect(&effect);
-                    }
+                    // Without its sandbox there is nothing to commit.
+                    let _ = worker.commit(context).await;
                     return Err(with_printed(gone(&reason), &printed));
                 }
             }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use toolwright_core::{CallEffect, ProcessHandle, Sandbox, SpawnRequest, ToolError};
+use toolwright_core::{CallEffect, ProcessHandle, Sandbox, SpawnRequest, ToolContext, ToolError};
 
 use crate::definition::Description;
 use crate::frame::{self, WorkerFrame};
@@ -175,8 +175,8 @@ impl Worker {
     }
 
     /// Applies what functions have changed in folders, where the sandbox stages changes.
-    pub(crate) async fn commit(&self) -> Result<CallEffect, ToolError> {
-        self.shared.handle.commit().await
+    pub(crate) async fn commit(&self, context: &ToolContext) -> Result<CallEffect, ToolError> {
+        self.shared.handle.commit(Some(Arc::new(context.clone()))).await
     }
 
     /// Waits until calls that were stopped have ended, or the worker has ended with them: a new call must not

@@ -53,7 +53,8 @@ mod turn;
 
 pub use agent::{Agent, AgentOutcome, React};
 pub use approval::{
-    ArgumentMatch, Examples, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
+    Above, ArgumentMatch, EffectDecision, EffectExample, EffectExamples, EffectMatch, EffectRule, Examples,
+    Policy, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
 };
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};

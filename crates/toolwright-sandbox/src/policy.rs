@@ -268,6 +268,9 @@ pub enum Changes {
     /// At the end of each call, or of each interaction with a process that lives longer. Until then commands
     /// write to a layer of their own. What changed outside meanwhile, and what is protected, stays as it is.
     Commit,
+    /// As with `commit`, once the person who is asked about the changes of a call has agreed. Where nobody
+    /// can be asked, they are set aside.
+    Ask,
     /// Never: each call finds the folders as they are outside, and what it changes is dropped at its end.
     Discard,
 }

@@ -108,7 +108,7 @@ async fn session(
     if action == Action::Restart {
         if let Some(old) = session.take() {
             old.handle.kill().await;
-            call.record(&old.handle.commit().await?);
+            old.handle.commit(call.judge()).await?;
         }
         *session = Some(ShellSession::start(call).await?);
         return Ok(ToolOutput::text("the shell was restarted"));
@@ -118,7 +118,7 @@ async fn session(
         none => none.insert(ShellSession::start(call).await?),
     };
     // What changed outside until now changed before this call; what the shell changed is not this call's.
-    call.record(&shell.handle.commit().await?);
+    shell.handle.commit(call.judge()).await?;
     if !shell.has_ended() {
         match action {
             Action::Type => shell.press(input.unwrap_or_default().as_bytes()).await?,
@@ -128,8 +128,7 @@ async fn session(
         }
     }
     let (mut text, ended) = shell.output(options.wait()).await;
-    let effect = shell.handle.commit().await?;
-    call.record(&effect);
+    let effect = shell.handle.commit(call.judge()).await?;
     let kept_back = effect.kept_back_text();
     if !kept_back.is_empty() && !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallEffect, CallTimeout, CallView, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolContext, ToolDef,
+    CallTimeout, CallView, EffectJudge, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolContext, ToolDef,
     ToolError,
 };
 use toolwright_net::{Proxies, Reach};
@@ -254,15 +254,12 @@ impl<'a> Call<'a> {
         let sandbox = self.sandbox()?;
         let result = self.while_wanted(sandbox.exec_live(request, &live)).await;
         live.finish();
-        if let Ok(ExecResult { effect: Some(effect), .. }) = &result {
-            self.record(effect);
-        }
         result
     }
 
-    /// Puts what a sandbox has changed for this call on record.
-    pub(crate) fn record(&self, effect: &CallEffect) {
-        self.context.record_effect(effect);
+    /// Who decides about what this call changes.
+    pub(crate) fn judge(&self) -> Option<Arc<dyn EffectJudge>> {
+        Some(Arc::new(self.context.clone()))
     }
 
     /// Runs a command of the tool's own, whose messages are to be understood by us.
@@ -270,11 +267,7 @@ impl<'a> Call<'a> {
         let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C.UTF-8");
         let request = request.timeout(self.time(HELPER_TIME));
         let sandbox = self.sandbox()?;
-        let result = self.while_wanted(sandbox.exec(request)).await;
-        if let Ok(ExecResult { effect: Some(effect), .. }) = &result {
-            self.record(effect);
-        }
-        result
+        self.while_wanted(sandbox.exec(request)).await
     }
 
     /// The folder that a command runs in, as the command sees it.

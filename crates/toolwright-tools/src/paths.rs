@@ -177,10 +177,8 @@ pub(crate) async fn read_text(call: &Call<'_>, path: &str) -> Result<String, Too
 
 /// Replaces a file as a whole, making its folder.
 pub(crate) async fn write(call: &Call<'_>, path: &str, contents: &[u8]) -> Result<(), ToolError> {
-    let outcome = call.sandbox()?.put_file(check(path)?, contents).await;
-    let effect = outcome.map_err(|error| expected(error, path, "written"))?;
-    call.record(&effect);
-    Ok(())
+    let outcome = call.sandbox()?.write_file(check(path)?, contents).await;
+    outcome.map_err(|error| expected(error, path, "written"))
 }
 
 /// A model chooses paths, so nothing that the system says of one may end the run: a name that is too long, a

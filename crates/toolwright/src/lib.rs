@@ -100,10 +100,10 @@ pub use toolwright_core::{
 // Sandboxes, as tools see them.
 #[doc(inline)]
 pub use toolwright_core::{
-    CallEffect, ChangeKind, Connection, EFFECT_NOTE, ExecRequest, ExecResult, FileChange, KeepReason,
-    KeptBackChange, MAX_EXEC_OUTPUT, MAX_LISTED_CHANGES, MAX_READ_FILE, OutputSink, OutputStream,
-    PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest,
-    TerminalSize,
+    CallEffect, ChangeKind, Connection, EFFECT_NOTE, EffectJudge, EffectOutcome, EffectVerdict, ExecRequest,
+    ExecResult, FileChange, KeepReason, KeptBackChange, MAX_EXEC_OUTPUT, MAX_JUDGED_CHANGES,
+    MAX_LISTED_CHANGES, MAX_READ_FILE, OutputSink, OutputStream, PLACEHOLDER_LOGIN, PLACEHOLDER_TIME,
+    Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, StagedEffect, TerminalSize,
 };
 #[doc(inline)]
 pub use toolwright_core::{schema, text, time};

@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{
-    CancelToken, Content, ProcessHandle, SpawnRequest, ToolContext, ToolError, ToolOutput,
+    CancelToken, Content, EffectJudge, ProcessHandle, SpawnRequest, ToolContext, ToolError, ToolOutput,
 };
 use toolwright_util::lock;
 
@@ -335,11 +335,8 @@ impl Client {
     /// Applies what a sandboxed server has changed during a call, and reports what was not applied.
     async fn commit(&self, context: Option<&ToolContext>) -> Result<String, ToolError> {
         let Some(process) = &self.sandboxed else { return Ok(String::new()) };
-        let effect = process.commit().await?;
-        if let Some(context) = context {
-            context.record_effect(&effect);
-        }
-        Ok(effect.kept_back_text())
+        let judge = context.map(|context| Arc::new(context.clone()) as Arc<dyn EffectJudge>);
+        Ok(process.commit(judge).await?.kept_back_text())
     }
 
     /// Calls a tool, and waits for the task that a server may make of the call.

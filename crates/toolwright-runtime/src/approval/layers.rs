@@ -78,7 +78,8 @@ impl Policy {
         }
         let ids: Vec<&str> = policies.iter().map(|policy| &*policy.id).collect();
         let id = Fingerprint::of(&serde_json::json!([ids, otherwise_approved])).0;
-        Policy::of_compiled(id, rules, policies.iter().any(|policy| policy.trusts_tools()))
+        let effects = policies.iter().flat_map(|policy| policy.effects.iter().cloned()).collect();
+        Policy::of_compiled(id, rules, effects, policies.iter().any(|policy| policy.trusts_tools()))
     }
 
     /// The same rules without those that approve. What none of them is about is approved, which leaves the
@@ -86,7 +87,7 @@ impl Policy {
     fn only_tightening(&self) -> Self {
         let strict = self.rules.iter().filter(|rule| rule.rule.decision > RuleDecision::Approve).cloned();
         let rules = strict.chain(approve_all()).collect();
-        Policy::of_compiled(self.id.clone(), rules, false)
+        Policy::of_compiled(self.id.clone(), rules, self.effects.clone(), false)
     }
 }
 

@@ -9,6 +9,8 @@
 #[cfg(test)]
 mod approvers_tests;
 mod call_text;
+mod effect_judge;
+mod effects;
 mod layers;
 mod matching;
 mod naming;
@@ -35,6 +37,7 @@ use crate::record::CallFrame;
 use crate::run::RunFrame;
 
 pub use call_text::call_text;
+pub use effects::{Above, EffectDecision, EffectExample, EffectExamples, EffectMatch, EffectRule};
 pub use layers::strictest_ruling;
 pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};

@@ -10,6 +10,7 @@ use toolwright_core::{
 };
 use toolwright_yaml::YamlDocument;
 
+use super::effects::{CompiledEffectRule, EffectRule};
 use super::in_declared_order;
 use super::matching::real_name;
 use super::naming::Naming;
@@ -24,6 +25,8 @@ pub struct Policy {
     /// Identifies the policy in envelopes: a name, or a hash of its rules.
     pub(crate) id: Arc<str>,
     pub(super) rules: Vec<CompiledRule>,
+    /// Rules about what calls have changed.
+    pub(super) effects: Vec<CompiledEffectRule>,
     order: Order,
     /// What no rule decides is approved when the tool's own policy speaks for it.
     trusts_tools: bool,
@@ -141,7 +144,7 @@ impl Policy {
             return Err(PolicyError { problems });
         }
         let id = Fingerprint::of(&serde_json::json!([format!("{order:?}"), told])).0;
-        Ok(Policy { id, rules: compiled, order, trusts_tools: false })
+        Ok(Policy { id, rules: compiled, effects: Vec::new(), order, trusts_tools: false })
     }
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
@@ -162,8 +165,11 @@ impl Policy {
         let one = |misfit: DataError| PolicyError { problems: vec![misfit] };
         match &value {
             Value::Array(rules) => {
-                let read = |rule| Ok((read_data::<Rule>(rule)?, None));
-                Self::build(rules.iter().map(read).enumerate(), Order::Strictest)
+                let is_about_effects = |rule: &Value| rule.get("effects").is_some();
+                let read = |(index, rule)| (index, read_data::<Rule>(rule).map(|rule| (rule, None)));
+                let calls = rules.iter().enumerate().filter(|(_, rule)| !is_about_effects(rule)).map(read);
+                let effects = rules.iter().enumerate().filter(|(_, rule)| is_about_effects(rule));
+                with_effects(Self::build(calls, Order::Strictest), effects)
             }
             Value::Object(map) if map.contains_key(APPROVERS) => {
                 let file: ApproverFile = read_data(&value).map_err(|misfit| match misfit.path.get(1) {
@@ -197,6 +203,7 @@ impl Policy {
         Policy {
             id: "cautious".into(),
             rules: rules.into_iter().flatten().collect(),
+            effects: Vec::new(),
             order: Order::Strictest,
             trusts_tools: true,
         }
@@ -208,6 +215,7 @@ impl Policy {
         Policy {
             id: "approve_all".into(),
             rules: CompiledRule::of(rule).into_iter().collect(),
+            effects: Vec::new(),
             order: Order::Strictest,
             trusts_tools: false,
         }
@@ -218,9 +226,19 @@ impl Policy {
         self.rules.iter().map(|compiled| &compiled.rule).collect()
     }
 
+    /// The rules about effects, in the order of the file.
+    pub fn effect_rules(&self) -> Vec<&EffectRule> {
+        self.effects.iter().map(|compiled| &compiled.rule).collect()
+    }
+
     /// A policy of compiled rules, of which the strictest decides.
-    pub(super) fn of_compiled(id: Arc<str>, rules: Vec<CompiledRule>, trusts_tools: bool) -> Self {
-        Policy { id, rules, order: Order::Strictest, trusts_tools }
+    pub(super) fn of_compiled(
+        id: Arc<str>,
+        rules: Vec<CompiledRule>,
+        effects: Vec<CompiledEffectRule>,
+        trusts_tools: bool,
+    ) -> Self {
+        Policy { id, rules, effects, order: Order::Strictest, trusts_tools }
     }
 
     /// Whether the first rule that matches decides.
@@ -335,6 +353,36 @@ impl Policy {
             Order::First => (RuleDecision::Reject, "no approver of the policy decides about this call"),
         };
         Ruling::of(decision, Some(reason.to_owned()))
+    }
+}
+
+/// Adds the rules about effects to a policy, or their problems to its own.
+fn with_effects<'v>(
+    read: Result<Policy, PolicyError>,
+    rules: impl Iterator<Item = (usize, &'v Value)>,
+) -> Result<Policy, PolicyError> {
+    let (mut compiled, mut problems) = (Vec::new(), Vec::new());
+    for (index, value) in rules {
+        let rule = read_data::<EffectRule>(value);
+        match rule.and_then(|rule| CompiledEffectRule::new(rule).map_err(DataError::new)) {
+            Ok(rule) => compiled.push(rule),
+            Err(misfit) => problems.push(Order::Strictest.in_rule(index, misfit)),
+        }
+    }
+    match read {
+        Ok(policy) if problems.is_empty() => {
+            if compiled.is_empty() {
+                return Ok(policy);
+            }
+            let told: Vec<_> = compiled.iter().map(|compiled| &compiled.rule).collect();
+            let id = Fingerprint::of(&serde_json::json!([policy.id, told])).0;
+            Ok(Policy { id, effects: compiled, ..policy })
+        }
+        Ok(_) => Err(PolicyError { problems }),
+        Err(error) => {
+            problems.extend(error.problems);
+            Err(PolicyError { problems })
+        }
     }
 }
 

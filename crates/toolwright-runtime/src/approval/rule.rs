@@ -134,11 +134,13 @@ impl Examples {
     }
 }
 
-fn every_tool() -> Vec<String> {
+pub(super) fn every_tool() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
-fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub(super) fn one_or_many<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum OneOrMany {

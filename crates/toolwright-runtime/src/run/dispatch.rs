@@ -1,9 +1,9 @@
 //! How tools and servers reach a run: every call that does not come from its own loop comes through here.
 
 use toolwright_core::{
-    AskPurpose, BoxFuture, CallNote, Dispatch, Invocation, Message, Model, ModelError, ModelReply,
-    ModelRequest, Origin, PersonWait, RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
-    ToolSpec, Toolset,
+    AskPurpose, BoxFuture, CallNote, Dispatch, EffectVerdict, Invocation, Message, Model, ModelError,
+    ModelReply, ModelRequest, Origin, PersonWait, RunScope, StagedEffect, ToolCall, ToolContext, ToolError,
+    ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use super::{RunEnd, RunFrame};
@@ -91,6 +91,14 @@ impl Dispatch for RunFrame {
         let call = self.shared.active.clock(span).map(|clock| clock.pause());
         let person = self.shared.active.person_clock(span).map(|clock| clock.pause());
         PersonWait::new((self.limits.clock().pause(), call, person))
+    }
+
+    fn judge_effect<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        staged: &'a StagedEffect,
+    ) -> BoxFuture<'a, EffectVerdict> {
+        Box::pin(self.shared.approvals.judge_effect(self, context, staged))
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {

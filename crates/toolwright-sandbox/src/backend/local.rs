@@ -82,7 +82,7 @@ impl Sandbox for LocalSandbox {
     }
 
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, None))
+        Box::pin(self.handle.exec(command, None, None))
     }
 
     fn exec_live<'a>(
@@ -90,15 +90,15 @@ impl Sandbox for LocalSandbox {
         command: ExecRequest,
         sink: &'a dyn OutputSink,
     ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, Some(sink)))
+        Box::pin(self.handle.exec(command, Some(sink), None))
     }
 
     fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(self.handle.spawn(command))
+        Box::pin(self.handle.spawn(command, None))
     }
 
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(async move { self.handle.write_file(path, contents).await.map(drop) })
+        Box::pin(self.handle.write_file(path, contents, None))
     }
 
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolwright_core::{
-    BoxFuture, CallEffect, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
+    BoxFuture, EffectJudge, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
     ToolError,
 };
 use toolwright_effects::CommitStore;
@@ -33,9 +33,11 @@ use crate::proxy::{self, NetworkEvent, Proxy};
 /// assert!(result.layers.contains(&"seccomp".to_owned()));
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ProcessSandbox {
-    handle: LauncherHandle,
+    handle: Arc<LauncherHandle>,
+    /// Who decides about changes before they are applied.
+    judge: Option<Arc<dyn EffectJudge>>,
     /// The only way out, if there is one.
     proxy: Option<Arc<Proxy>>,
     /// Why changes are live, although they were to be staged.
@@ -113,14 +115,15 @@ impl ProcessSandbox {
             (Network::Off | Network::Loopback, _) => None,
         };
         Ok(ProcessSandbox {
-            handle: LauncherHandle {
+            handle: Arc::new(LauncherHandle {
                 session: Arc::new(session),
                 policy,
                 workspace: inside,
                 home: identity::HOME.to_owned(),
                 user: identity::NAME.to_owned(),
                 layers,
-            },
+            }),
+            judge: None,
             proxy,
             live_because: None,
         })
@@ -129,7 +132,7 @@ impl ProcessSandbox {
     /// Commands and relative paths begin in this folder, which the policy shows, instead of the workspace.
     #[must_use]
     pub fn beginning_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.handle.workspace = folder.into();
+        Arc::make_mut(&mut self.handle).workspace = folder.into();
         self
     }
 
@@ -159,6 +162,12 @@ impl ProcessSandbox {
     }
 }
 
+impl std::fmt::Debug for ProcessSandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessSandbox").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}
+
 impl Sandbox for ProcessSandbox {
     fn kind(&self) -> &str {
         "process"
@@ -177,7 +186,7 @@ impl Sandbox for ProcessSandbox {
     }
 
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, None))
+        Box::pin(self.handle.exec(command, None, self.judge.as_ref()))
     }
 
     fn exec_live<'a>(
@@ -185,23 +194,22 @@ impl Sandbox for ProcessSandbox {
         command: ExecRequest,
         sink: &'a dyn OutputSink,
     ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, Some(sink)))
+        Box::pin(self.handle.exec(command, Some(sink), self.judge.as_ref()))
     }
 
     fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(self.handle.spawn(command))
+        Box::pin(self.handle.spawn(command, self.judge.as_ref()))
     }
 
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(async move { self.handle.write_file(path, contents).await.map(drop) })
+        Box::pin(self.handle.write_file(path, contents, self.judge.as_ref()))
     }
 
-    fn put_file<'a>(
-        &'a self,
-        path: &'a str,
-        contents: &'a [u8],
-    ) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
-        Box::pin(self.handle.write_file(path, contents))
+    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<dyn Sandbox>> {
+        self.handle.policy.is_staged().then(|| {
+            let judge = Some(judge);
+            Arc::new(ProcessSandbox { judge, ..self.clone() }) as Arc<dyn Sandbox>
+        })
     }
 
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {

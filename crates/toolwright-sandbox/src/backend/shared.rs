@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    CallEffect, ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, SandboxProcess, SpawnRequest,
+    EffectJudge, ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, SandboxProcess, SpawnRequest,
     ToolError, ToolOutput,
 };
 
@@ -83,9 +83,10 @@ impl LauncherHandle {
         &self,
         request: ExecRequest,
         sink: Option<&dyn OutputSink>,
+        judge: Option<&Arc<dyn EffectJudge>>,
     ) -> Result<ExecResult, ToolError> {
         let mut job = self.job(&request, look_up)?;
-        let stage = OpenStage::begin(&self.session);
+        let stage = OpenStage::begin(&self.session, judge);
         job.stage = stage.as_ref().map(OpenStage::number);
         let timeout = self.timeout(request.timeout);
         let input = request.input.as_deref();
@@ -105,11 +106,15 @@ impl LauncherHandle {
         Ok(result)
     }
 
-    pub(crate) async fn spawn(&self, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+    pub(crate) async fn spawn(
+        &self,
+        request: SpawnRequest,
+        judge: Option<&Arc<dyn EffectJudge>>,
+    ) -> Result<SandboxProcess, ToolError> {
         let mut job = self.job(&request.exec, look_up)?;
         job.terminal = request.terminal;
         job.announce = true;
-        let stage = OpenStage::begin(&self.session);
+        let stage = OpenStage::begin(&self.session, judge);
         job.stage = stage.as_ref().map(OpenStage::number);
         spawn::start(self.session.clone(), job, self.layers.clone(), spawn::At::Here, stage).await
     }
@@ -129,16 +134,21 @@ impl LauncherHandle {
         })
     }
 
-    pub(crate) async fn write_file(&self, path: &str, contents: &[u8]) -> Result<CallEffect, ToolError> {
+    pub(crate) async fn write_file(
+        &self,
+        path: &str,
+        contents: &[u8],
+        judge: Option<&Arc<dyn EffectJudge>>,
+    ) -> Result<(), ToolError> {
         let size = contents.len() as u64;
         let mut job = self.file_job(path, |path| Work::Write { path, size })?;
-        let stage = OpenStage::begin(&self.session);
+        let stage = OpenStage::begin(&self.session, judge);
         job.stage = stage.as_ref().map(OpenStage::number);
         let deadline = Some(Instant::now() + FILE_PATIENCE);
         let ended = exec::run(&self.session, &job, Some(contents), deadline, ignore(), ignore()).await?;
         match (ended, stage) {
-            (Finish::Ended(0), None) => Ok(CallEffect::default()),
-            (Finish::Ended(0), Some(stage)) => staged::written(stage.settle(Settle::Last).await?, path),
+            (Finish::Ended(0), None) => Ok(()),
+            (Finish::Ended(0), Some(stage)) => staged::written(&stage.settle(Settle::Last).await?, path),
             (ended, _) => Err(self.write_failure(&job, ended, path)),
         }
     }

@@ -11,7 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Mutex, watch};
-use toolwright_core::{BoxFuture, CallEffect, ProcessHandle, SandboxProcess, TerminalSize, ToolError};
+use toolwright_core::{
+    BoxFuture, CallEffect, EffectJudge, ProcessHandle, SandboxProcess, TerminalSize, ToolError,
+};
 
 use super::exec::failure;
 use super::keyboard::Keyboard;
@@ -179,10 +181,13 @@ impl ProcessHandle for SpawnedProcess {
         &self.layers
     }
 
-    fn commit<'a>(&'a self) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
+    fn commit<'a>(
+        &'a self,
+        judge: Option<Arc<dyn EffectJudge>>,
+    ) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
         Box::pin(async move {
             match &self.stage {
-                Some(stage) => stage.settle_now().await,
+                Some(stage) => stage.settle_now(judge).await,
                 None => Ok(CallEffect::default()),
             }
         })

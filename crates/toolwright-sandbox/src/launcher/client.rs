@@ -13,11 +13,12 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
-use toolwright_core::{CallEffect, ErrorKind, ToolError};
+use toolwright_core::{ErrorKind, ToolError};
 use toolwright_util::lock;
 
 use super::wire::{
-    self, Job, JobEvent, MAX_SETUP, MAX_STAGE_MESSAGE, Setup, SetupReply, StageReply, StageRequest,
+    self, Job, JobEvent, MAX_SETUP, MAX_STAGE_MESSAGE, Setup, SetupReply, StageAnswer, StageReply,
+    StageRequest,
 };
 use crate::backend::spare;
 use crate::policy::Layer;
@@ -148,11 +149,11 @@ impl LauncherSession {
     }
 
     /// Has the monitor settle the changes of a job. Blocks until it is done.
-    pub(crate) fn settle(&self, request: StageRequest) -> Result<CallEffect, ToolError> {
+    pub(crate) fn settle(&self, request: &StageRequest) -> Result<StageAnswer, ToolError> {
         let changes = self.changes.as_ref().ok_or_else(lost)?;
         let asked = (|| {
             let mut line = lock(changes);
-            let text = serde_json::to_vec(&request)?;
+            let text = serde_json::to_vec(request)?;
             let length = u32::try_from(text.len()).map_err(io::Error::other)?;
             line.write_all(&[&length.to_le_bytes(), text.as_slice()].concat())?;
             let mut length = [0; 4];

@@ -15,7 +15,7 @@ use crate::layer::commit_rules::CommitRules;
 use crate::layer::guard::{self, Guards, Writable, unprotected};
 use crate::layer::identity::Identity;
 use crate::layer::view::{ViewPlan, detach, detach_mapped};
-use crate::policy::{Changes, Layer};
+use crate::policy::Layer;
 use crate::remove;
 use crate::rlimit::MemoryLimit;
 use crate::sys::process::{self, ForkSide, exit_now, fork};
@@ -262,8 +262,7 @@ fn start(setup: &Setup, control: &OwnedFd, changes: Option<OwnedFd>) -> Result<M
 fn stage(setup: &Setup, plan: &mut ViewPlan, identity: Identity) -> Result<Staging, String> {
     let folders = plan.staged_folders(&setup.policy).map_err(|why| format!("{STAGING_FAILED}{why}"))?;
     let rules = CommitRules::new(&setup.policy, plan, &setup.later);
-    let discard = setup.policy.changes == Changes::Discard;
-    let staging = Staging::make(&setup.staging, folders.folders, rules, discard, identity)?;
+    let staging = Staging::make(&setup.staging, folders.folders, rules, setup.policy.changes, identity)?;
     plan.mask.extend(staging.hidden());
     Ok(staging)
 }

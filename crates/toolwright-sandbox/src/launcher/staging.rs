@@ -10,13 +10,16 @@ use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use toolwright_core::CallEffect;
-use toolwright_effects::{CommitRequest, CommitStore, OverlayBaseline, SourceUse, commit};
+use toolwright_core::{CallEffect, EffectVerdict, StagedEffect};
+use toolwright_effects::{CommitRequest, CommitStore, OverlayBaseline, PendingCommit, SourceUse};
 
-use super::wire::{MAX_STAGE_MESSAGE, STAGING_FAILED, Settle, StageReply, StageRequest};
+use super::wire::{
+    MAX_STAGE_MESSAGE, STAGING_FAILED, Settle, StageAnswer, StageOrder, StageReply, StageRequest,
+};
 use crate::layer::commit_rules::CommitRules;
 use crate::layer::identity::Identity;
 use crate::layer::stage::{job_folder, upper};
+use crate::policy::Changes;
 use crate::remove;
 use crate::sys::{self, socket};
 
@@ -25,6 +28,8 @@ const REMOVAL: Duration = Duration::from_secs(60);
 
 /// The name of the folder, in a store, that holds the staging folders of sandboxes.
 const FOLDER: &str = "staging";
+/// The name of the folder, in a store, that holds the files of changes that were set aside.
+const ASIDE: &str = "aside";
 /// A file that the monitor of a staging folder holds the lock of.
 const LOCK: &str = "lock";
 
@@ -38,8 +43,21 @@ pub(super) struct Staging {
     /// The folders that can be written, in the order of the overlays.
     targets: Vec<PathBuf>,
     rules: CommitRules,
-    discard: bool,
+    /// When changes become real.
+    changes: Changes,
+    /// For what is not applied, on the file system of the staging folder.
+    aside: PathBuf,
     baselines: HashMap<u64, Vec<OverlayBaseline>>,
+    /// What somebody decides about.
+    pending: HashMap<u64, PendingStage>,
+}
+
+/// The changes of one job, one difference for each folder.
+#[derive(Debug)]
+struct PendingStage {
+    settle: Settle,
+    /// The number of the folder, and what is different.
+    commits: Vec<(usize, PendingCommit)>,
 }
 
 impl Staging {
@@ -49,7 +67,7 @@ impl Staging {
         candidates: &[PathBuf],
         targets: Vec<PathBuf>,
         rules: CommitRules,
-        discard: bool,
+        changes: Changes,
         identity: Identity,
     ) -> Result<Staging, String> {
         let mut store = None;
@@ -69,12 +87,24 @@ impl Staging {
                 if !sys::takes_overlays(candidate)? {
                     return Err(io::Error::other("its file system cannot hold the changes of an overlay"));
                 }
+                private_folder(&candidate.join(ASIDE))?;
                 make_folder(&candidate.join(FOLDER), identity)
             });
             match (made, &store) {
                 (Ok((folder, lock)), Some(store)) => {
-                    let (store, baselines) = (store.clone(), HashMap::new());
-                    return Ok(Staging { folder, store, lock, targets, rules, discard, baselines });
+                    let (store, aside) = (store.clone(), candidate.join(ASIDE));
+                    let (baselines, pending) = (HashMap::new(), HashMap::new());
+                    return Ok(Staging {
+                        folder,
+                        store,
+                        lock,
+                        targets,
+                        rules,
+                        changes,
+                        aside,
+                        baselines,
+                        pending,
+                    });
                 }
                 (Ok(_), None) => {}
                 (Err(error), _) => reasons.push(format!("`{}`: {error}", candidate.display())),
@@ -84,8 +114,8 @@ impl Staging {
     }
 
     /// What commands must not see, even where a folder that they see holds it.
-    pub(super) fn hidden(&self) -> [PathBuf; 2] {
-        [self.folder.clone(), self.store.folder().to_owned()]
+    pub(super) fn hidden(&self) -> [PathBuf; 3] {
+        [self.folder.clone(), self.store.folder().to_owned(), self.aside.clone()]
     }
 
     /// Settles what the runtime asks for until it hangs up or the sandbox has ended.
@@ -94,64 +124,149 @@ impl Staging {
             let Ok([asked, ended]) =
                 sys::poll([(socket.as_fd(), libc::POLLIN), (keeper.as_fd(), libc::POLLIN)], None)
             else {
-                return;
+                return self.leave();
             };
             if asked == 0 && ended != 0 {
-                return;
+                return self.leave();
             }
             if asked != 0 {
-                let Ok(request) = read_request(socket) else { return };
-                let reply: StageReply = self.settle(request).map_err(|error| error.to_string());
-                let Ok(text) = serde_json::to_vec(&reply) else { return };
+                let Ok(StageRequest { stage, order }) = read_request(socket) else { return self.leave() };
+                let done = self.obey(stage, order);
+                let (reply, over): (StageReply, _) = match done {
+                    Ok((answer, over)) => (Ok(answer), over),
+                    Err(error) => (Err(error.to_string()), false),
+                };
+                let Ok(text) = serde_json::to_vec(&reply) else { return self.leave() };
                 // A runtime that is gone needs no answer; what it asked for is done.
                 let _ = send_whole(socket, &text);
                 // Nobody waits for that. What could not be committed stays until the sandbox ends.
-                if reply.is_ok() {
-                    self.forget(request);
+                if over {
+                    self.forget(stage);
                 }
             }
         }
     }
 
-    fn settle(&mut self, request: StageRequest) -> io::Result<CallEffect> {
-        let StageRequest { stage, settle } = request;
+    /// Carries out one order; true when the layer of the job is of no more use.
+    fn obey(&mut self, stage: u64, order: StageOrder) -> io::Result<(StageAnswer, bool)> {
+        let before = self.pending.remove(&stage);
+        let (pending, verdict) = match order {
+            StageOrder::Decide(verdict) => {
+                (before.ok_or_else(|| io::Error::other("there is nothing to decide about"))?, verdict)
+            }
+            StageOrder::Settle { settle: Settle::Drop, .. } => {
+                return Ok((StageAnswer::Settled(Box::default()), true));
+            }
+            StageOrder::Settle { settle, call, judged } => {
+                let commits = self.compare(stage, settle, call.as_deref())?;
+                let pending = PendingStage { settle, commits };
+                let is_empty = pending.commits.iter().all(|(_, commit)| commit.is_empty());
+                let verdict = match self.changes {
+                    Changes::Discard => {
+                        EffectVerdict::Discard { reason: "`changes` of the sandbox is `discard`".to_owned() }
+                    }
+                    Changes::Ask | Changes::Commit if judged && !is_empty => {
+                        let mut staged = StagedEffect::default();
+                        pending.commits.iter().for_each(|(_, commit)| commit.describe(&mut staged));
+                        staged.ask = self.changes == Changes::Ask;
+                        self.pending.insert(stage, pending);
+                        return Ok((StageAnswer::Staged(Box::new(staged)), false));
+                    }
+                    Changes::Ask => EffectVerdict::SetAside { reason: "nobody could be asked".to_owned() },
+                    Changes::Commit | Changes::Live => EffectVerdict::default(),
+                };
+                (pending, verdict)
+            }
+        };
+        let over = pending.settle != Settle::Interim;
+        Ok((StageAnswer::Settled(Box::new(self.settle(stage, pending, &verdict)?)), over))
+    }
+
+    /// Compares what a job wrote with the folders.
+    fn compare(
+        &mut self,
+        stage: u64,
+        settle: Settle,
+        call: Option<&str>,
+    ) -> io::Result<Vec<(usize, PendingCommit)>> {
         let job = job_folder(&self.folder, stage);
         // A job that failed before it had its overlays changed nothing.
         let made = match fs::symlink_metadata(&job) {
             Ok(_) => OverlayBaseline::of_folder(&job)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CallEffect::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut effect = CallEffect::default();
-        if settle != Settle::Drop {
-            let count = self.targets.len();
-            let baselines = self.baselines.entry(stage).or_insert_with(|| vec![made; count]);
-            let source = if settle == Settle::Last { SourceUse::Take } else { SourceUse::Copy };
-            for (index, (target, baseline)) in self.targets.iter().zip(baselines).enumerate() {
-                let upper = upper(&job, index);
-                if !upper.exists() {
-                    continue;
-                }
-                let view = self.rules.for_folder(target, &upper)?;
-                effect.merge(commit(CommitRequest {
+        // Another job could still hold a file of this one that it was handed, and write to it later.
+        let source = match settle {
+            Settle::Last if self.is_alone(stage)? => SourceUse::Take,
+            _ => SourceUse::Copy,
+        };
+        let count = self.targets.len();
+        let baselines = self.baselines.entry(stage).or_insert_with(|| vec![made; count]);
+        let mut commits = Vec::new();
+        for (index, (target, baseline)) in self.targets.iter().zip(baselines).enumerate() {
+            let upper = upper(&job, index);
+            if !upper.exists() {
+                continue;
+            }
+            let view = self.rules.for_folder(target, &upper)?;
+            commits.push((
+                index,
+                PendingCommit::compare(CommitRequest {
                     store: &self.store,
                     folder: target,
                     upper: &upper,
+                    aside: &self.aside,
+                    call,
                     source,
                     baseline,
                     protect: &|path| view.is_protected(path),
-                    discard: self.discard,
-                })?);
+                })?,
+            ));
+        }
+        Ok(commits)
+    }
+
+    fn is_alone(&self, stage: u64) -> io::Result<bool> {
+        let own = job_folder(&self.folder, stage);
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.path() != own && entry.file_type()?.is_dir() {
+                return Ok(false);
             }
+        }
+        Ok(true)
+    }
+
+    fn settle(
+        &mut self,
+        stage: u64,
+        pending: PendingStage,
+        verdict: &EffectVerdict,
+    ) -> io::Result<CallEffect> {
+        let mut effect = CallEffect::default();
+        let baselines = self.baselines.entry(stage).or_default();
+        for (index, commit) in pending.commits {
+            let baseline = baselines.get_mut(index).ok_or_else(|| io::Error::other("no such folder"))?;
+            effect.merge(commit.settle(verdict, baseline)?);
         }
         Ok(effect)
     }
 
     /// Removes the layer of a job that has ended. What cannot be removed now goes with the staging folder.
-    fn forget(&mut self, request: StageRequest) {
-        if request.settle != Settle::Interim {
-            self.baselines.remove(&request.stage);
-            let _ = remove::tree(&job_folder(&self.folder, request.stage), Instant::now() + REMOVAL);
+    fn forget(&mut self, stage: u64) {
+        self.baselines.remove(&stage);
+        let _ = remove::tree(&job_folder(&self.folder, stage), Instant::now() + REMOVAL);
+    }
+
+    /// Keeps the changes of ended calls that somebody was being asked about.
+    fn leave(&mut self) {
+        let verdict =
+            EffectVerdict::SetAside { reason: "the program ended before anybody had decided".to_owned() };
+        for (stage, pending) in std::mem::take(&mut self.pending) {
+            if pending.settle == Settle::Last {
+                let _ = self.settle(stage, pending, &verdict);
+            }
         }
     }
 
@@ -160,6 +275,10 @@ impl Staging {
         let _ = remove::tree(&self.folder, Instant::now() + REMOVAL);
         drop(self.lock);
     }
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 fn make_folder(parent: &Path, identity: Identity) -> io::Result<(PathBuf, File)> {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use toolwright_core::TerminalSize;
+use toolwright_core::{CallEffect, EffectVerdict, StagedEffect, TerminalSize};
 
 use crate::policy::{Layer, SandboxPolicy};
 use toolwright_effects::path_text as path;
@@ -42,11 +42,20 @@ pub(crate) struct Setup {
 }
 
 /// What is to become of the changes of a job, sent to the monitor.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StageRequest {
     /// As [`Job::stage`] says.
     pub(crate) stage: u64,
-    pub(crate) settle: Settle,
+    pub(crate) order: StageOrder,
+}
+
+/// What the monitor is asked to do with the changes of a job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum StageOrder {
+    /// Settles them; where they are `judged` and there is something to decide, reports them first.
+    Settle { settle: Settle, call: Option<String>, judged: bool },
+    /// Does what was decided about the changes that were reported last.
+    Decide(EffectVerdict),
 }
 
 /// What the reason begins with when changes cannot be staged.
@@ -63,8 +72,17 @@ pub(crate) enum Settle {
     Drop,
 }
 
-/// The monitor's answer: the effect, or why nothing was applied.
-pub(crate) type StageReply = Result<toolwright_core::CallEffect, String>;
+/// The monitor's answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum StageAnswer {
+    /// They are settled.
+    Settled(Box<CallEffect>),
+    /// Somebody is to decide about them.
+    Staged(Box<StagedEffect>),
+}
+
+/// The monitor's answer, or why nothing was applied.
+pub(crate) type StageReply = Result<StageAnswer, String>;
 
 /// The largest message about changes.
 pub(crate) const MAX_STAGE_MESSAGE: usize = 64 * 1024 * 1024;

@@ -10,8 +10,8 @@ use serde_json::Value;
 #[cfg(feature = "mcp")]
 use serde_json::json;
 use toolwright_core::{
-    BoxFuture, Connection, DataError, ErrorKind, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox,
-    SandboxProcess, SpawnRequest, ToolError, read_data,
+    BoxFuture, Connection, DataError, EffectJudge, ErrorKind, ExecRequest, ExecResult, OutputSink,
+    Preparation, Sandbox, SandboxProcess, SpawnRequest, ToolError, read_data,
 };
 use toolwright_net::{HostRules, Reach};
 use toolwright_runtime::RunBuilder;
@@ -485,6 +485,11 @@ impl Sandbox for FolderSandbox {
 
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
         Box::pin(async move { self.sandbox.read_file(&self.path(path)).await })
+    }
+
+    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<dyn Sandbox>> {
+        let (sandbox, folder) = (self.sandbox.judged_by(judge)?, self.folder.clone());
+        Some(Arc::new(FolderSandbox { sandbox, folder }))
     }
 
     fn connection<'a>(

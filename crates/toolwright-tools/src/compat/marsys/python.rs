@@ -170,7 +170,7 @@ impl Python {
     ) -> Result<Ran, ToolError> {
         self.waits = false;
         // What changed outside until now changed before this call.
-        call.record(&self.handle.commit().await?);
+        self.handle.commit(call.judge()).await?;
         let live = LiveOutput::new(call.context);
         let (mut stdout, mut stderr) = (BoundedOutput::default(), BoundedOutput::default());
         let end = self.talk(program, deadline, &live, &mut stdout, &mut stderr).await?;
@@ -203,8 +203,7 @@ impl Python {
                 ToolError::of(ErrorKind::OutputLimit, message).with_partial(partial(&stdout, &stderr))
             );
         }
-        let effect = self.handle.commit().await?;
-        call.record(&effect);
+        let effect = self.handle.commit(call.judge()).await?;
         let mut stderr = stderr;
         stderr.push_str(&effect.kept_back_text());
         Ok(Ran { code, stdout, stderr, pictures, left_out, folder, ended: !self.waits })
