@@ -1,7 +1,7 @@
 //! A tool is a function with doc comments: they are what a model reads.
 
-use serde_json::json;
-use toolwright::{Run, ToolCall, ToolError, Toolset, tool};
+use toolwright::content::ToolCall;
+use toolwright::{Run, ToolError, Toolset, json, tool};
 
 /// Adds two numbers.
 #[tool]
@@ -17,7 +17,7 @@ async fn add(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = Toolset::new().with(add())?;
+    let tools = Toolset::of(add())?;
     println!("the model is told: {}", serde_json::to_string(&tools.specs()[0].parameters["properties"])?);
 
     let run = Run::builder(tools).build()?;

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use serde_json::json;
-use toolwright::{Run, State, ToolCall, ToolContext, Toolset, tool, toolset};
+use toolwright::content::ToolCall;
+use toolwright::tool::State;
+use toolwright::{Run, ToolContext, Toolset, json, tool, toolset};
 
 /// A tiny database. Its methods are tools; all of them see the same rows.
 #[derive(Default)]
@@ -64,7 +65,7 @@ async fn write_diary(
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let database = Arc::new(Database::default());
-    let tools = Toolset::new().with(write_diary())?.combined(database.tools()?)?;
+    let tools = Toolset::of(write_diary())?.combined(database.tools()?)?;
     println!("tools: {}", tools.names().collect::<Vec<_>>().join(", "));
 
     let new_run = || Run::builder(tools.clone()).state(Greeting("noted:")).build();

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolwright::{
-    CallNote, Event, EventKind, Retry, Run, ToolCall, ToolContext, ToolError, ToolExt as _, Toolset, tool,
-};
+use toolwright::content::ToolCall;
+use toolwright::events::{Event, EventKind};
+use toolwright::tool::{CallNote, Retry, ToolExt as _};
+use toolwright::{Run, ToolContext, ToolError, Toolset, tool};
 
 /// Searches a (very small) library.
 #[tool(read_only)]
@@ -73,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .retry(Retry::times(3).pause(Duration::from_millis(1)))
         .cached(Duration::from_secs(60))
         .rate_limited(100, Duration::from_secs(1));
-    let tools = Toolset::new().with(search())?.with(fetch)?.with(research().safe())?;
+    let tools = Toolset::of((search(), fetch, research().safe()))?;
     let run = Run::builder(tools)
         .on_event(|event: &Event| match &event.kind {
             EventKind::CallStarted { tool, parent, .. } => {

@@ -1,7 +1,7 @@
 //! Results that are more than text: pictures, data, links, and facts beside them.
 
-use serde_json::json;
-use toolwright::{Content, Run, ToolCall, ToolError, ToolOutput, Toolset, tool};
+use toolwright::content::{Content, ToolCall};
+use toolwright::{Run, ToolError, ToolOutput, json, tool};
 
 /// Draws a square of one colour.
 #[tool(read_only)]
@@ -32,7 +32,7 @@ async fn inspect_report(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let run = Run::builder(Toolset::new().with(square())?.with(inspect_report())?).build()?;
+    let run = Run::builder((square(), inspect_report())).build()?;
     let calls = vec![
         ToolCall::new("1", "square", json!({"colour": [255, 0, 0]})),
         ToolCall::new("2", "inspect_report", json!({"name": "spring"})),

@@ -1,11 +1,11 @@
 //! Who decides about calls: rules with examples that prove them, a person for the rest, limits for
 //! everything.
 
-use serde_json::json;
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, LoopOptions, Message, Policy, Reply, Run, RunLimits,
-    ScriptedModel, ToolError, Toolset, call_text, tool,
-};
+use toolwright::approval::{ApprovalRequest, Approver, Decision, call_text};
+use toolwright::content::Message;
+use toolwright::limits::RunLimits;
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::{Policy, Run, ToolError, Toolset, json, tool};
 
 /// Deletes a file (not really: this is an example).
 #[tool(destructive)]
@@ -48,15 +48,15 @@ impl Approver for Careful {
         "careful"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         println!("? {}", call_text(request.call));
-        Box::pin(async move { Decision::reject("ask me again when there is a backup") })
+        Decision::reject("ask me again when there is a backup")
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = Toolset::new().with(delete_file())?.with(read_file())?;
+    let tools = Toolset::of((delete_file(), read_file()))?;
     let run = Run::builder(tools)
         .policy(Policy::from_yaml(POLICY)?)
         .approver(Careful)
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .and_call("delete_file", json!({"path": "thesis.tex"})),
         Reply::text("I could read one file and delete one."),
     ]);
-    let outcome = run.generate_loop(&model, vec![Message::user("tidy up")], &LoopOptions::default()).await?;
+    let outcome = run.ask(&model, "tidy up").await?;
     for message in &outcome.messages {
         if let Message::Tool(result) = message {
             println!("{}", result.to_text());

@@ -8,7 +8,8 @@ use toolwright::prompted::{
     CallMode, CompletionRequest, ModelCompleter, Next, PromptError, PromptMessage, ToolUser, Transport,
     render,
 };
-use toolwright::{Reply, Run, ScriptedModel, ToolError, Toolset, tool};
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::{Run, ToolError, Toolset, tool};
 
 /// Retrieves the current time of day in Hour-Minute-Second format for a specified time zone.
 #[tool(read_only)]
@@ -58,7 +59,7 @@ fn call(words: &str, tool: &str, parameters: &[(&str, &str)]) -> Reply {
 
 /// A tool user over a run's tools. With a real model: `connect("anthropic/...", ...)` in place of the script.
 async fn tool_user(tools: Toolset, script: Vec<Reply>) -> Result<ToolUser, PromptError> {
-    let run = Run::builder(tools).build()?;
+    let run = Run::builder(tools).build().map_err(ToolError::from)?;
     let model = Arc::new(ScriptedModel::new(script));
     ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await
 }
@@ -89,7 +90,7 @@ async fn handle_manual_message(
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("# automatic");
     let time = tool_user(
-        Toolset::new().with(get_time_of_day())?,
+        Toolset::of(get_time_of_day())?,
         vec![
             call("I look at the clock.", "get_time_of_day", &[("time_zone", "US/Pacific")]),
             Reply::text("It is 4 in the morning.").expecting("04:00:00"),
@@ -105,7 +106,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let question = "Sally has 17 apples. She gives 9 to Jim. Later that day, Peter gives 6 bananas to Sally. How many \
                     pieces of fruit does Sally have at the end of the day?";
     let math = tool_user(
-        Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
+        Toolset::of((perform_addition(), perform_subtraction()))?,
         vec![
             call("Sally gives 9 apples to Jim.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
             call("Peter gives her 6 bananas.", "perform_addition", &[("a", "8"), ("b", "6")])
@@ -121,7 +122,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("# manual, step by step: the program writes the results itself");
     let math = tool_user(
-        Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
+        Toolset::of((perform_addition(), perform_subtraction()))?,
         vec![
             call("Ok. Let's think through this in steps.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
             Reply::text("Sally has 8 apples left.").expecting("8"),
@@ -144,7 +145,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("# manual, with a helper that does what is asked for");
     let math = tool_user(
-        Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
+        Toolset::of((perform_addition(), perform_subtraction()))?,
         vec![
             call("Sally gives 9 apples to Jim.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
             call("Peter gives her 6 bananas.", "perform_addition", &[("a", "8")]).expecting("8.0"),

@@ -1,11 +1,12 @@
 //! A model at work: choosing tools, hearing answers while they come, errors, manual mode, a conversation that
 //! goes on.
 
-use serde_json::json;
-use toolwright::{
-    Conversation, ErrorKind, LoopOptions, Message, ModelDelta, Reply, Run, ScriptedModel, ToolCalls,
-    ToolChoice, ToolError, ToolResult, Toolset, tool,
-};
+use toolwright::content::{Message, ToolResult};
+use toolwright::model::{ModelDelta, ToolChoice};
+use toolwright::run::{Conversation, LoopOptions, ToolCalls};
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::tool::ErrorKind;
+use toolwright::{Run, ToolError, Toolset, json, tool};
 
 /// Adds two numbers.
 #[tool(read_only)]
@@ -34,7 +35,7 @@ fn asks() -> Reply {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = Toolset::new().with(addition())?.with(read_file())?;
+    let tools = Toolset::of((addition(), read_file()))?;
 
     println!("# tool choice: what the model is offered, turn by turn");
     for (name, how) in [

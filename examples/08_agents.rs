@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use toolwright::wire::{Delivery, ModelTarget, Wire};
-use toolwright::{
-    Agent, Content, LoopOptions, Message, ModelOptions, ModelRequest, React, Reply, Run, ScriptedModel,
-    ToolChoice, ToolOutput, Toolset, tool, vendor,
-};
+use toolwright::content::Content;
+use toolwright::model::wire::{Delivery, ModelTarget, Wire};
+use toolwright::model::{ModelOptions, ModelRequest, ToolChoice, vendor};
+use toolwright::run::{Agent, React};
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::{Run, ToolOutput, Toolset, json, tool};
 
 /// Finds pages about something.
 #[tool(read_only)]
@@ -44,42 +44,39 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("# an agent, as the tool of a model");
     let researcher = Agent::new("researcher", "Finds things out.")
         .instructions("You are a research assistant.")
-        .tools(Toolset::new().with(search_web())?)
+        .tools(Toolset::of(search_web())?)
         .model(script([
             Reply::call("search_web", json!({"query": "tides"})),
             Reply::call("submit", json!({"answer": "The moon does it."})),
         ]))
         .react(React::default());
-    let run = Run::builder(Toolset::new().with(researcher.as_tool())?).build()?;
+    let run = Run::builder(researcher.as_tool()).build()?;
     let boss = ScriptedModel::new([
         Reply::call("researcher", json!({"input": "What makes the tides?"})),
         Reply::text("My researcher says: the moon does it.").expecting("The moon does it."),
     ]);
-    let outcome = run
-        .generate_loop(&boss, vec![Message::user("What makes the tides?")], &LoopOptions::default())
-        .await?;
+    let outcome = run.ask(&boss, "What makes the tides?").await?;
     println!("{}", outcome.completion());
     println!("{} turns, {} calls in all", run.spent().turns, run.spent().tool_calls);
 
     println!("# a conversation that is handed over");
     let poet = Agent::new("poet", "Writes verses.").model(script([Reply::text("Sun, and nothing but sun.")]));
-    let run = Run::builder(Toolset::new().with(poet.handoff())?).build()?;
+    let run = Run::builder(poet.handoff()).build()?;
     let host =
         ScriptedModel::new([Reply::call("transfer_to_poet", json!({})), Reply::text("That was our poet.")]);
-    let outcome =
-        run.generate_loop(&host, vec![Message::user("A verse, please.")], &LoopOptions::default()).await?;
+    let outcome = run.ask(&host, "A verse, please.").await?;
     for message in &outcome.messages {
         println!("{}", message.text());
     }
 
     println!("# a batch of results on its way to a vendor that takes only text from tools");
-    let tools = Toolset::new().with(get_weather())?.with(capture_screenshot())?;
+    let tools = Toolset::of((get_weather(), capture_screenshot()))?;
     let run = Run::builder(tools).build()?;
     let model = ScriptedModel::new([
         Reply::call("capture_screenshot", json!({})).and_call("get_weather", json!({"city": "Boston"})),
         Reply::text("Sunny, on the screen and in Boston."),
     ]);
-    let outcome = run.generate_loop(&model, vec![Message::user("Look!")], &LoopOptions::default()).await?;
+    let outcome = run.ask(&model, "Look!").await?;
     let request = ModelRequest {
         messages: &outcome.messages,
         tools: &[],

@@ -4,11 +4,15 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use toolwright::content::Message;
 use toolwright::data::{
     Database, Document, Embedder, MemoryStore, VectorSearch, WordTokenizer, embed_and_store, search_tool,
 };
 use toolwright::prompted::{CallMode, ModelCompleter, Next, PromptMessage, ToolUser};
-use toolwright::{BoxFuture, LoopOptions, Message, Reply, Run, ScriptedModel, ToolError, Toolset, tool};
+use toolwright::run::LoopOptions;
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::tool::BoxFuture;
+use toolwright::{Run, ToolError, tool};
 
 /// Gives the weather of a city.
 #[tool(read_only)]
@@ -50,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Reply::call("execute_sqlite3_query", json!({"sql_query": query})),
         Reply::text("John is the oldest.").expecting("John"),
     ]);
-    let run = Run::builder(Toolset::new().with(sql)?).build()?;
+    let run = Run::builder(sql).build()?;
     let question = vec![Message::user("Who is our oldest employee?")];
     println!("{}", run.generate_loop(&model, question, &LoopOptions::default()).await?.completion());
 
@@ -61,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     embed_and_store(&products, (384, 384), &WordTokenizer, &Topics, &*store).await?;
     let engine = VectorSearch::new(Arc::new(Topics), store);
     let search = search_tool("search_amazon", "Searches products.", engine);
-    let run = Run::builder(Toolset::new().with(search)?.with(get_weather())?).build()?;
+    let run = Run::builder((search, get_weather())).build()?;
     let asks = "<function_calls>\n<invoke>\n<tool_name>search_amazon</tool_name>\n<parameters>\n\
                 <query>a toy</query>\n<n_search_results_to_use>1</n_search_results_to_use>\n</parameters>\n</invoke>\n";
     let model =

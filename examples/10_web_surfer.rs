@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use toolwright::browser::{BrowserOptions, browser_tools};
+use toolwright::content::Message;
+use toolwright::run::Agent;
 use toolwright::sandbox::{Network, ProcessSandbox, SandboxPolicy, launcher};
-use toolwright::{
-    Agent, LoopOptions, Message, Reply, Run, ScriptedModel, ToolContext, ToolDef, ToolError, Toolset,
-};
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::tool::ToolDef;
+use toolwright::{Run, ToolContext, ToolError, json};
 
 const INSTRUCTIONS: &str = "You are a helpful assistant that can use a browser to answer questions. Search, follow links and \
                             go back as you need. Questions about earlier searches can be answered from what you know.";
@@ -104,12 +105,9 @@ async fn work() -> Result<(), Box<dyn std::error::Error>> {
         Reply::text("Nothing yet."),
         Reply::text("The moon and the sun."),
     ]));
-    let run = Run::builder(Toolset::new().with(web_surfer("research")?)?)
-        .sandbox("default", sandbox)
-        .model(model.clone())
-        .build()?;
-    let outcome =
-        run.generate_loop(&*model, vec![Message::user("Why tides?")], &LoopOptions::default()).await?;
+    let run =
+        Run::builder(web_surfer("research")?).sandbox("default", sandbox).model(model.clone()).build()?;
+    let outcome = run.ask(&*model, "Why tides?").await?;
     for message in &outcome.messages {
         if let Message::Tool(result) = message {
             println!("the surfer says: {}", result.to_text());

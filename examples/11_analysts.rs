@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use toolwright::wire::{Delivery, ModelTarget};
-use toolwright::{
-    Agent, Content, LoopOptions, Message, ModelOptions, ModelRequest, Reply, Run, ScriptedModel, ToolChoice,
-    ToolError, ToolOutput, Toolset, tool, vendor,
-};
+use toolwright::content::{Content, Message};
+use toolwright::model::wire::{Delivery, ModelTarget};
+use toolwright::model::{ModelOptions, ModelRequest, ToolChoice, vendor};
+use toolwright::run::{Agent, LoopOptions};
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::{Run, ToolError, ToolOutput, Toolset, json, tool};
 
 /// Searches a database for matching records.
 #[tool(read_only)]
@@ -73,8 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .and_call("average", json!({"numbers": [10, 12]})),
         Reply::text("Two records; 11 on average.").expecting("11"),
     ]));
-    let tools =
-        Toolset::new().with(search_database().with_name("search_db"))?.with(mean().with_name("average"))?;
+    let tools = Toolset::of((search_database().with_name("search_db"), mean().with_name("average")))?;
     let analyst = Agent::new("DataAnalyst", "Expert data analyst with database access.")
         .instructions("You are a data analyst. Use your tools to search databases and to analyze data.")
         .tools(tools)
@@ -93,7 +92,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
     let analyst = Agent::new("PaperAnalyst", "Reads research papers.")
         .instructions("Analyze research papers including figures and tables.")
-        .tools(Toolset::new().with(read_pages())?)
+        .tools(Toolset::of(read_pages())?)
         .model(Arc::new(model))
         .with_loop(LoopOptions::default());
     let task = "Read pages 5-10 of 'quantum_computing.pdf' with images. Describe Figure 3.";

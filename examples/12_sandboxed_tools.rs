@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use toolwright::content::Message;
 use toolwright::sandbox::{ProcessSandbox, SandboxPolicy, launcher};
-use toolwright::{LoopOptions, Message, Reply, Run, ScriptedModel, tools};
+use toolwright::testing::{Reply, ScriptedModel};
+use toolwright::{Run, json, tools};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The launcher is this program, started again: it takes its part here, before there are threads.
@@ -23,8 +24,7 @@ async fn work() -> Result<(), Box<dyn std::error::Error>> {
         Reply::call("bash", json!({"command": "cat sum.py; ls /root"})),
         Reply::text("The file adds now, and I could not look around."),
     ]);
-    let outcome =
-        run.generate_loop(&model, vec![Message::user("Make it add.")], &LoopOptions::default()).await?;
+    let outcome = run.ask(&model, "Make it add.").await?;
     for message in &outcome.messages {
         if let Message::Tool(result) = message {
             println!("{}: {}", result.name, result.to_text().trim_end());

@@ -1,10 +1,9 @@
 //! A file of YAML tools in a Rust program: parse, check, open, run. Flows call the program's own functions.
 
-use serde_json::json;
-use toolwright::file::{KnownTools, ToolFile};
+use toolwright::content::ToolCall;
+use toolwright::file::{Caller, KnownTools, Session, ToolFile};
 use toolwright::lang::Source;
-use toolwright::session::{Caller, Session};
-use toolwright::{ToolCall, Toolset, tool};
+use toolwright::{Toolset, json, tool};
 
 /// Looks up what a thing costs.
 #[tool(read_only)]
@@ -37,7 +36,7 @@ limits: { tool_calls: 5 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let own = Toolset::new().with(price())?;
+    let own = Toolset::of(price())?;
     let known = KnownTools::new().builtins(own);
     // A mistake in a section of the file would be an error here, with its location; all of them at once.
     let file = ToolFile::parse(Source::text("bill.yaml", FILE))?;

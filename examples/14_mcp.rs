@@ -1,9 +1,10 @@
 //! MCP in both directions: a server with the program's own tools, and a client whose run uses them as its
 //! own.
 
-use serde_json::json;
+use toolwright::content::ToolCall;
 use toolwright::mcp::{HttpOptions, HttpTarget, McpServer, Server};
-use toolwright::{CancelToken, Run, ToolCall, Toolset, tool};
+use toolwright::tool::CancelToken;
+use toolwright::{Run, Toolset, json, tool};
 
 /// Tells how warm it is.
 #[tool(read_only)]
@@ -17,7 +18,7 @@ async fn temperature(
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The server: any run can be offered, on stdin and stdout or, as here, over HTTP.
-    let weather = Run::builder(Toolset::new().with(temperature())?).build()?;
+    let weather = Run::builder(temperature()).build()?;
     let listening =
         Server::new(weather.dispatch()).listen(([127, 0, 0, 1], 0).into(), HttpOptions::default()).await?;
     let address = format!("http://{}/mcp", listening.address());

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-use toolwright::sandbox::{ProcessSandbox, SandboxPolicy, launcher};
-use toolwright::{
-    ErrorKind, ExecRequest, Run, Sandbox as _, ToolCall, ToolContext, ToolError, Toolset, tool,
-};
+use toolwright::content::ToolCall;
+use toolwright::sandbox::{ExecRequest, ProcessSandbox, Sandbox as _, SandboxPolicy, launcher};
+use toolwright::tool::ErrorKind;
+use toolwright::{Run, ToolContext, ToolError, Toolset, json, tool};
 
 /// Lists the files in a folder.
 #[tool(read_only, sandboxed)]
@@ -57,7 +56,7 @@ async fn work() -> Result<(), Box<dyn std::error::Error>> {
     sandbox.write_file("notes/hello.b64", b"aGVsbG8K").await?;
     // Nobody ever writes into this one.
     sandbox.exec(ExecRequest::new(["mkfifo", "silent.b64"])).await?;
-    let tools = Toolset::new().with(list_files())?.with(decode())?;
+    let tools = Toolset::of((list_files(), decode()))?;
     let run = Run::builder(tools).sandbox("default", sandbox).build()?;
     for (name, arguments) in [
         ("list_files", json!({"dir": "notes"})),

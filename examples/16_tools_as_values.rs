@@ -1,8 +1,9 @@
 //! Tools as values: copies in other words, tools made of any function, and tools chosen by category.
 
 use serde::Deserialize;
-use serde_json::json;
-use toolwright::{Run, ToolCall, ToolContext, ToolDef, Toolset, tool};
+use toolwright::content::ToolCall;
+use toolwright::tool::ToolDef;
+use toolwright::{Run, ToolContext, Toolset, json, tool};
 
 /// Adds two numbers.
 #[tool(read_only)]
@@ -43,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_description("a tool to add numbers")
         .describe_parameter("x", "the x argument")?
         .describe_parameter("y", "the y argument")?;
-    tell(&Toolset::new().with(addition())?.with(my_add.clone())?);
+    tell(&Toolset::of((addition(), my_add.clone()))?);
 
     println!("# a tool made of a function: its types are the schema");
     let power =
@@ -51,13 +52,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             power(given.base, given.exponent)
         })
         .describe_parameter("exponent", "how often the base is multiplied")?;
-    tell(&Toolset::new().with(power.clone())?);
+    tell(&Toolset::of(power.clone())?);
 
     println!("# tools by category");
-    let tools = Toolset::new()
-        .with(my_add.with_category("sums"))?
-        .with(addition().with_category("sums"))?
-        .with(power.with_category("powers"))?;
+    let tools = Toolset::of((
+        my_add.with_category("sums"),
+        addition().with_category("sums"),
+        power.with_category("powers"),
+    ))?;
     for category in tools.categories() {
         let names: Vec<_> =
             tools.clone().in_category(&category).specs().iter().map(|spec| spec.name.clone()).collect();

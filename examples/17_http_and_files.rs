@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use toolwright::net::reqwest::{Client, Url};
-use toolwright::{ErrorKind, Run, ToolCall, ToolContext, ToolError, Toolset, net, tool};
+use toolwright::content::ToolCall;
+use toolwright::tool::ErrorKind;
+use toolwright::{Run, ToolContext, ToolError, Toolset, tool};
+use toolwright_net::reqwest::{Client, Url};
 
 /// The service, where every tool of the run finds it. Models name a path in it; the host is not theirs to
 /// choose.
@@ -124,14 +126,15 @@ async fn serve() -> std::io::Result<Url> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let minute = Duration::from_secs(60);
-    let api = Api { client: net::client(false, minute, minute)?, base: serve().await? };
+    let api = Api { client: toolwright_net::client(false, minute, minute)?, base: serve().await? };
     // The time limit is the tool's setting, and holds whatever the tool waits for.
     let soon = Duration::from_millis(100);
-    let tools = Toolset::new()
-        .with(fetch_api_data().with_timeout(minute))?
-        .with(fetch_api_data().with_name("fetch_soon").with_timeout(soon))?
-        .with(count_lines().with_timeout(minute))?
-        .with(count_lines().with_name("count_soon").with_timeout(soon))?;
+    let tools = Toolset::of((
+        fetch_api_data().with_timeout(minute),
+        fetch_api_data().with_name("fetch_soon").with_timeout(soon),
+        count_lines().with_timeout(minute),
+        count_lines().with_name("count_soon").with_timeout(soon),
+    ))?;
     let run = Run::builder(tools).state(api).build()?;
     for (name, arguments) in [
         ("fetch_api_data", json!({"endpoint": "users", "params": {"limit": "2"}})),

@@ -22,7 +22,9 @@ pub fn run() -> Result<()> {
     println!("| figure | count |\n| --- | --- |");
     let print = |figure: &str, count: usize| println!("| {figure} | {count} |");
     let facade = library.iter().find(|source| source.path.ends_with("toolwright/src/lib.rs"));
-    print("names at the root of `toolwright`", root_names(facade.context("no facade")?.code()).len());
+    let root = root_names(facade.context("no facade")?.code());
+    print("names at the root of `toolwright`", root.names.len());
+    print("modules of `toolwright`", root.modules.len());
     print("process globals of the program", of(&library, "toolwright-cli", globals));
     print(
         "functions with a `bool` parameter",
@@ -74,25 +76,40 @@ fn code_lines(code: &str) -> usize {
     code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
-/// The names that `pub use` and `pub mod` put at the root, hidden ones left out.
-fn root_names(code: &str) -> Vec<String> {
-    let mut names = Vec::new();
+/// What stands at the root of a crate.
+#[derive(Default)]
+struct RootNames {
+    names: Vec<String>,
+    modules: Vec<String>,
+}
+
+/// What `pub use` and `pub mod` put at the root, hidden items left out. A crate under another name is a
+/// module.
+fn root_names(code: &str) -> RootNames {
+    let mut root = RootNames::default();
     for item in code.split(';') {
         let attributes = item.trim();
-        let Some((before, list)) =
-            attributes.split_once("pub use ").or_else(|| attributes.split_once("pub mod "))
-        else {
-            continue;
+        let (before, list) = match (attributes.split_once("pub use "), attributes.split_once("pub mod ")) {
+            (Some(used), _) => used,
+            (None, Some((_, module))) => {
+                root.modules.push(module.to_owned());
+                continue;
+            }
+            (None, None) => continue,
         };
         if before.contains("#[doc(hidden)]") {
             continue;
         }
-        let list = list.split_once('{').map_or(list.rsplit("::").next().unwrap_or(list), |(_, list)| list);
-        let list =
-            list.trim_end_matches('}').split(',').map(|name| name.rsplit(" as ").next().unwrap_or(name));
-        names.extend(list.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
+        match list.split_once(" as ") {
+            Some((path, module)) if !path.contains("::") => root.modules.push(module.to_owned()),
+            _ => {
+                let list = list.split_once('{').map_or(list, |(_, list)| list).trim_end_matches('}');
+                let last = |name: &str| name.rsplit([':', ' ']).next().unwrap_or(name).to_owned();
+                root.names.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(last));
+            }
+        }
     }
-    names
+    root
 }
 
 /// Mutable state of the process: statics whose type can change, and those of threads.
@@ -164,8 +181,10 @@ mod tests {
     #[test]
     fn names_at_the_root_are_counted_once() {
         let code = "#[doc(inline)]\npub use a::{\n    One, Two,\n    three,\n};\n#[doc(hidden)]\npub use a::__private;\n\
-                    pub mod file;\npub use toolwright_data as data;\npub use b::Four;\nuse c::Five;";
-        assert_eq!(root_names(code), ["One", "Two", "three", "file", "data", "Four"]);
+                    pub mod file;\npub use toolwright_data as data;\npub use b::{Four, c::Six};\nuse c::Five;";
+        let root = root_names(code);
+        assert_eq!(root.names, ["One", "Two", "three", "Four", "Six"]);
+        assert_eq!(root.modules, ["file", "data"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod checks;
+mod clients;
 mod conformance;
 mod fuzz;
 mod house;
@@ -27,12 +28,14 @@ cargo xtask checks                   format, house rules, lints, features, docs,
 cargo xtask tidy [--write]           house rules; --write lowers the numbers of xtask/tidy.toml
 cargo xtask house                    figures of the code: lines, names, globals, bool parameters
 cargo xtask conformance              MCP's own suite against our server and client
+cargo xtask clients                  four agents from npm against `serve` and `hook`, with a scripted model
 cargo xtask attacks                  the attacks on files and expressions, in a release build with time bounds
 cargo xtask oracle                   check our requests with the vendors' own clients
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs; --help lists the families
 cargo xtask pictures                 record a run and the viewer, for README and docs
-cargo xtask package                  the program with pages and completions: an archive, a Debian package
-cargo xtask package static           an archive with a program that needs no C library
+cargo xtask package                  all packages of the program, installed and tried: those of the next two lines
+cargo xtask package linked           an archive and a Debian package; the program needs the C library of this machine
+cargo xtask package static           an archive, a wheel (PyPI) and an npm package; the program needs no C library
 cargo xtask live [FORMAT] [TASK]     tasks for a small real model over three wire formats (downloads 1.1 GB)
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
@@ -58,6 +61,7 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(false),
         ["tidy", "--write"] => tidy::run(true),
         ["conformance"] => conformance::run(),
+        ["clients"] => clients::run(),
         ["attacks"] => test::attacks(),
         ["oracle"] => test::oracle(),
         ["vectors", ..] => test::runs(&words),
@@ -66,8 +70,9 @@ fn run() -> Result<()> {
         ["live", format] => live::run(format, ""),
         ["live", format, task] => live::run(format, task),
         ["pictures"] => test::pictures(),
-        ["package"] => package::run(),
-        ["package", "static"] => package::run_static(),
+        ["package"] => package::run(package::Kind::All),
+        ["package", "linked"] => package::run(package::Kind::Linked),
+        ["package", "static"] => package::run(package::Kind::Static),
         ["fuzz", runs] => fuzz::run(runs, None),
         ["fuzz", runs, target] => fuzz::run(runs, Some(target)),
         ["help" | "--help" | "-h"] | [] => {

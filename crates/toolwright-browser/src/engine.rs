@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolwright_core::{Sandbox, ToolError};
+use toolwright_core::{DynSandbox, ToolError};
 
 use crate::cdp::{Cdp, CdpError, CdpEvent, lock};
 use crate::launch::{BrowserProcess, LaunchedBrowser, launch};
@@ -117,7 +117,7 @@ pub(crate) enum DialogAnswer {
 impl Engine {
     /// Starts a browser in a sandbox.
     pub(crate) async fn start(
-        sandbox: Arc<dyn Sandbox>,
+        sandbox: Arc<DynSandbox>,
         program: Option<&str>,
     ) -> Result<Arc<Engine>, ToolError> {
         let LaunchedBrowser { reader, writer, process } = launch(sandbox, program).await?;
@@ -324,6 +324,9 @@ impl Tabs {
                     documents: HashMap::new(),
                     dialog_answer: None,
                 });
+                // The size of a window includes its bars in some builds of Chromium; that of a page does not.
+                let page = json!({"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false});
+                cdp.post(Some(session), "Emulation.setDeviceMetricsOverride", page);
             }
             "iframe" => {
                 let owner = parent.and_then(|parent| self.of_session(parent)).map(|tab| tab.target.clone());
@@ -376,7 +379,9 @@ impl Tabs {
             "Page.frameNavigated" => {
                 let frame = text(params, "/frame/id").to_owned();
                 if frame == tab.target {
-                    tab.load = LoadState { status: tab.load.status, ..LoadState::default() };
+                    // A page from the back/forward cache is whole: its loading ended before, in other events.
+                    let ready = text(params, "/type") == "BackForwardCacheRestore";
+                    tab.load = LoadState { status: tab.load.status, ready, ..LoadState::default() };
                     tab.url = text(params, "/frame/url").to_owned();
                     // Requests of the document before this one do not end here; their events may be missed.
                     tab.requests.retain(|_, kind| *kind == RequestKind::Document);

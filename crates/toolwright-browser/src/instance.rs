@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
-use toolwright_core::{ExecRequest, Sandbox, ToolError};
+use toolwright_core::{DynSandbox, ExecRequest, ToolError};
 
 use crate::cdp::CdpError;
 use crate::engine::{Engine, LoadState, Notice};
@@ -22,7 +22,7 @@ pub(crate) const LOAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// A context of a browser, and what a model was shown of it.
 pub(crate) struct Instance {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) sandbox: Arc<dyn Sandbox>,
+    pub(crate) sandbox: Arc<DynSandbox>,
     context: String,
     /// The number of the tab that calls without a tab are about.
     pub(crate) current: u32,
@@ -85,7 +85,7 @@ impl World {
 
 impl Instance {
     /// A new context with one empty tab.
-    pub(crate) async fn open(engine: Arc<Engine>, sandbox: Arc<dyn Sandbox>) -> Result<Instance, ToolError> {
+    pub(crate) async fn open(engine: Arc<Engine>, sandbox: Arc<DynSandbox>) -> Result<Instance, ToolError> {
         let made = engine.send(None, "Target.createBrowserContext", json!({"disposeOnDetach": true})).await?;
         let context = string(&made, "browserContextId");
         let folder = sandbox.exec(ExecRequest::new(["mktemp", "-d", "-t", "downloads-XXXXXX"])).await?;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
-use toolwright_core::{ErrorKind, ExecRequest, ProcessHandle, Sandbox, SpawnRequest, ToolError};
+use toolwright_core::{DynProcessHandle, DynSandbox, ErrorKind, ExecRequest, SpawnRequest, ToolError};
 
 use crate::cdp::lock;
 
@@ -72,15 +72,15 @@ pub(crate) struct LaunchedBrowser {
 
 /// The process of a browser. Dropping it stops the browser and everything it started.
 pub(crate) struct BrowserProcess {
-    handle: Box<dyn ProcessHandle>,
+    handle: Box<DynProcessHandle>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
     // The sandbox stays open for as long as its browser does.
-    _sandbox: Arc<dyn Sandbox>,
+    _sandbox: Arc<DynSandbox>,
 }
 
 /// Starts a browser: `program`, or the first of the usual ones that the sandbox has.
 pub(crate) async fn launch(
-    sandbox: Arc<dyn Sandbox>,
+    sandbox: Arc<DynSandbox>,
     program: Option<&str>,
 ) -> Result<LaunchedBrowser, ToolError> {
     // The layers of a process sandbox and of a container refuse what Chromium's own sandbox needs.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use toolwright_core::{ErrorKind, Sandbox, ToolContext, ToolError};
+use toolwright_core::{DynSandbox, ErrorKind, ToolContext, ToolError};
 
 use crate::engine::Engine;
 use crate::instance::Instance;
@@ -142,7 +142,7 @@ impl BrowserOptions {
         &self,
         context: &ToolContext,
         name: &str,
-        sandbox: Arc<dyn Sandbox>,
+        sandbox: Arc<DynSandbox>,
     ) -> Result<Arc<Engine>, ToolError> {
         let slot = context.store::<EngineSlot>().read(|slot| slot.engines.clone());
         let mut engines = slot.lock().await;

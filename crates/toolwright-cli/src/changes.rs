@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use toolwright::effects::CommitStore;
-use toolwright::{CallEffect, ChangeKind};
+use toolwright::sandbox::effects::CommitStore;
+use toolwright::sandbox::{CallEffect, ChangeKind};
 
 use crate::console::Console;
 use crate::prompt::printable;

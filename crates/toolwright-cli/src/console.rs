@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use toolwright::Person;
-use toolwright::text::is_hidden;
+use toolwright::approval::DynPerson;
+use toolwright_core::text::is_hidden;
 
 use crate::lines;
 use crate::prompt::Terminal;
@@ -48,7 +48,7 @@ struct ConsoleStreams {
     question: Arc<Mutex<()>>,
     chat_reads_keys: AtomicBool,
     /// The person at the chat, once one runs.
-    chat_person: OnceLock<Arc<dyn Person>>,
+    chat_person: OnceLock<Arc<DynPerson>>,
     /// Where notices go while a chat draws the screen.
     notices: OnceLock<NoticeSink>,
 }
@@ -153,17 +153,17 @@ impl Console {
 
     /// The person at this console: at the terminal, and at the chat once one runs. `None` when nobody can be
     /// asked.
-    pub fn person(&self) -> Option<Arc<dyn Person>> {
-        self.has_person().then(|| Arc::new(Terminal::new(self)) as Arc<dyn Person>)
+    pub fn person(&self) -> Option<Arc<DynPerson>> {
+        self.has_person().then(|| Arc::new(Terminal::new(self)) as Arc<DynPerson>)
     }
 
     /// Has a chat ask the person from now on. The first chat stays.
-    pub fn ask_in_chat(&self, person: Arc<dyn Person>) {
+    pub fn ask_in_chat(&self, person: Arc<DynPerson>) {
         let _ = self.0.chat_person.set(person);
     }
 
     /// The person at the chat, once one runs.
-    pub fn chat_person(&self) -> Option<&dyn Person> {
+    pub fn chat_person(&self) -> Option<&DynPerson> {
         self.0.chat_person.get().map(|person| &**person)
     }
 

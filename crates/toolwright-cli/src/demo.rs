@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use toolwright::{
-    Annotations, AssistantMessage, BoxFuture, Content, DeltaSink, Message, Model, ModelDelta, ModelError,
-    ModelReply, ModelRequest, Reply, ToolCall, ToolContext, ToolDef, ToolError, ToolOutput, Toolset,
-    ToolsetError, Usage, tool,
-};
+use toolwright::content::{AssistantMessage, Content, Message, ToolCall};
+use toolwright::model::{DeltaSink, Model, ModelDelta, ModelError, ModelReply, ModelRequest, Usage};
+use toolwright::testing::Reply;
+use toolwright::tool::{Annotations, ToolDef, ToolsetError};
+use toolwright::{ToolContext, ToolError, ToolOutput, Toolset, tool};
 
 use crate::args::{RecordArgs, SandboxArgs};
 use crate::console::Console;
@@ -258,24 +258,22 @@ impl Model for Demo {
         Some(0.0)
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { Ok(Demo::reply(request.messages)) })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        Ok(Demo::reply(request.messages))
     }
 
-    fn generate_streaming<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate_streaming(
+        &self,
+        request: ModelRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
         let pause = self.pause;
-        Box::pin(async move {
-            let reply = Demo::reply(request.messages);
-            for word in reply.message.text().split_inclusive(' ') {
-                sink(ModelDelta::Text(word));
-                tokio::time::sleep(pause).await;
-            }
-            Ok(reply)
-        })
+        let reply = Demo::reply(request.messages);
+        for word in reply.message.text().split_inclusive(' ') {
+            sink(ModelDelta::Text(word));
+            tokio::time::sleep(pause).await;
+        }
+        Ok(reply)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use toolwright::Environment;
+use toolwright::file::Environment;
 use toolwright::lang::{Loaded, find_dotenv, parse_dotenv};
-use toolwright::text::clip;
+use toolwright_core::text::clip;
 
 use crate::console::Console;
 use crate::opening::{FileChoice, ParsedFile};
@@ -137,7 +137,7 @@ pub fn tell_of_left_out(console: &Console, loaded: &Loaded) {
         0 => "no tools".to_owned(),
         count => report::counted(count as u64, "tool"),
     };
-    let names = toolwright::text::clip(&left_out.join(", "), 200);
+    let names = toolwright_core::text::clip(&left_out.join(", "), 200);
     console.say(prompt::printable(&format!(
         "the chat has {has} (`chat.tools`), and not these of the file: {names}"
     )));
@@ -199,5 +199,5 @@ pub fn system() -> &'static str {
 /// The date as files see it, in UTC.
 pub fn today() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    toolwright::utc_date(since)
+    toolwright_runtime::utc_date(since)
 }

@@ -6,8 +6,8 @@
 //! form's own schema.
 
 use serde_json::{Map, Value, json};
-use toolwright::schema::Schema;
-use toolwright::text::clip;
+use toolwright::tool::schema::Schema;
+use toolwright_core::text::clip;
 
 use crate::prompt::printable;
 

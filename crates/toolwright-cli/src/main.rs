@@ -9,11 +9,13 @@
 mod args;
 mod changes;
 mod chat;
+mod client_files;
 mod commands;
 mod console;
 mod demo;
 mod files;
 mod form_fields;
+mod hook;
 mod json_text;
 mod keyboard;
 mod lines;
@@ -28,6 +30,7 @@ mod runs;
 mod sandboxes;
 mod server_questions;
 mod spending;
+mod toml_text;
 mod toolbox;
 mod trust;
 mod version;
@@ -38,7 +41,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, HookWhat};
 use crate::console::{Console, Output};
 
 /// The longest that ending the servers of a file may take: two seconds by themselves, two more when they are
@@ -91,6 +94,10 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Eval(what) => commands::eval::run(&what, console),
         Command::Read(what) => commands::read::run(&what, console),
         Command::Init(what) => commands::init::run(&what, console),
+        Command::Hook(what) => match &what.what {
+            Some(HookWhat::Install(install)) => hook::install::run(install, console),
+            None => hook::run(&what.answer, console),
+        },
         Command::Runs(what) => commands::runs::run(&what, console),
         Command::Diff(what) => commands::diff::run(&what, console),
         Command::Call(what) => on_runtime(console, commands::call::run(what, console)),

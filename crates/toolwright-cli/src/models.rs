@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use toolwright::ToolError;
 use toolwright::file::FileModels;
-use toolwright::vendor::VENDORS;
-use toolwright::{ConnectError, Model, ModelConfig, Offer, ScriptedModel, ToolError, nearest, offered};
+use toolwright::model::vendor::VENDORS;
+use toolwright::model::{ConnectError, DynModel, ModelConfig, Offer, offered};
+use toolwright::testing::ScriptedModel;
+use toolwright_core::nearest;
 
 use crate::console::Console;
 use crate::opening::FileChoice;
@@ -41,7 +44,7 @@ demo is the built-in demo, which has tools of its own";
 pub type Named = FileModels;
 
 /// A model that a tool of a file asks for: one of the file's, or `vendor/model`.
-pub fn lent(console: &Console, name: &str, named: &Named) -> Option<Result<Arc<dyn Model>, ToolError>> {
+pub fn lent(console: &Console, name: &str, named: &Named) -> Option<Result<Arc<DynModel>, ToolError>> {
     if !named.contains_key(name) && !name.contains('/') {
         return None;
     }
@@ -51,7 +54,7 @@ pub fn lent(console: &Console, name: &str, named: &Named) -> Option<Result<Arc<d
 
 /// The model that is named, by itself or in the file; without a name the file's `default`, the one of
 /// `TOOLWRIGHT_MODEL`, of a key, or of a local server. What was chosen without being named is said.
-pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::Result<Box<DynModel>> {
     if let Some(name) = name.or_else(|| named.contains_key("default").then_some("default")) {
         return open(console, name, named);
     }
@@ -79,7 +82,7 @@ pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::R
 /// The model that a section of the file refers to. A name that the file does not explain is a mistake where
 /// it explains others; where it explains none, as files of llm-workers do, another model stands in, which is
 /// said.
-pub fn choose_for(console: &Console, model_ref: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+pub fn choose_for(console: &Console, model_ref: &str, named: &Named) -> anyhow::Result<Box<DynModel>> {
     if named.contains_key(model_ref) || model_ref.contains('/') {
         return open(console, model_ref, named);
     }
@@ -279,7 +282,7 @@ pub fn listens(address: &str) -> Option<TcpStream> {
 }
 
 /// The model of a name: one of the file's, or `vendor/model`.
-pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<DynModel>> {
     if let Some(config) = named.get(name) {
         return connect(console, &with_sight(config.clone()));
     }
@@ -303,7 +306,7 @@ pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<
 }
 
 /// The model as it is configured. Nobody is asked anything yet.
-pub fn connect(console: &Console, config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
+pub fn connect(console: &Console, config: &ModelConfig) -> anyhow::Result<Box<DynModel>> {
     let name = config.full_name();
     match name.split_once('/') {
         Some(("scripted", "demo")) => Ok(Box::new(demo::Demo::new(console))),

@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright::data::DataTools;
-use toolwright::file::{KnownTools, ToolFile};
-use toolwright::lang::{Loaded, Source, Wanted};
+use toolwright::events::Redactor;
+use toolwright::file::{
+    Caller, Connect, Environment, KnownTools, Sandboxing, Session, SessionBuilder, ToolFile,
+};
+use toolwright::lang::{LoadError, Loaded, Source, Wanted};
 use toolwright::mcp::Suspension;
-use toolwright::session::{Caller, Connect, OpenError, Sandboxing, Session, SessionBuilder};
-use toolwright::text::clip;
-use toolwright::{Environment, Policy, Redactor, RunBuilder, Toolset};
+use toolwright::run::RunBuilder;
+use toolwright::{Error, Policy, ToolError, Toolset};
+use toolwright_core::text::clip;
 
 use crate::args::SandboxArgs;
 use crate::commands::{ask, tools};
@@ -280,11 +283,13 @@ fn session(
         })
 }
 
-fn refused(error: OpenError) -> anyhow::Error {
-    match error {
-        OpenError::File(error) => report::refused(error.problems()).into(),
-        OpenError::Sandbox(error) => Usage::from(error.info()).into(),
-        other => anyhow::anyhow!("{other}"),
+fn refused(error: Error) -> anyhow::Error {
+    if let Some(error) = error.downcast_ref::<LoadError>() {
+        return report::refused(error.problems()).into();
+    }
+    match error.downcast::<ToolError>() {
+        Ok(error) => Usage::from(error.info()).into(),
+        Err(other) => other.into(),
     }
 }
 

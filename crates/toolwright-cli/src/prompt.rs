@@ -1,11 +1,10 @@
 //! Asking the person at the terminal.
 
 use serde_json::{Map, Value};
-use toolwright::text::{is_hidden, visible};
-use toolwright::{
-    ApprovalRequest, BoxFuture, Choice, Decision, Form, FormAuthor, FormBody, FormReply, Notice, Person,
-    call_text,
+use toolwright::approval::{
+    ApprovalRequest, Choice, Decision, Form, FormAuthor, FormBody, FormReply, Notice, Person, call_text,
 };
+use toolwright_core::text::{is_hidden, visible};
 
 use crate::console::Console;
 use crate::form_fields::Field;
@@ -38,33 +37,29 @@ impl Terminal {
 }
 
 impl Person for Terminal {
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn approve(&self, request: &ApprovalRequest<'_>) -> Decision {
         match self.0.chat_person() {
-            Some(chat) => chat.approve(request),
-            None => Box::pin(self.decide(request)),
+            Some(chat) => chat.approve(request).await,
+            None => self.decide(request).await,
         }
     }
 
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+    async fn answer(&self, form: &Form) -> FormReply {
         if let Some(chat) = self.0.chat_person() {
-            return chat.answer(form);
+            return chat.answer(form).await;
         }
         let form = form.clone();
-        Box::pin(async move {
-            let reply = self.0.ask(move |dialogue| Some(fill_in(dialogue, &form))).await;
-            reply.unwrap_or(FormReply::Cancelled)
-        })
+        let reply = self.0.ask(move |dialogue| Some(fill_in(dialogue, &form))).await;
+        reply.unwrap_or(FormReply::Cancelled)
     }
 
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    async fn notify(&self, notice: &Notice) {
         if let Some(chat) = self.0.chat_person() {
-            return chat.notify(notice);
+            return chat.notify(notice).await;
         }
-        Box::pin(async move {
-            let message = printable(&notice.message).replace('\n', "\n    ");
-            let title = printable(&notice.title).replace('\n', " ");
-            self.0.say(format_args!("\n{title}\n\n    {message}\n"));
-        })
+        let message = printable(&notice.message).replace('\n', "\n    ");
+        let title = printable(&notice.title).replace('\n', " ");
+        self.0.say(format_args!("\n{title}\n\n    {message}\n"));
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use toolwright::Environment;
+use toolwright::file::Environment;
 use toolwright::lang::{Variable, find_dotenv};
 
 use crate::console::Console;

@@ -7,9 +7,14 @@ use toolwright_util::lock;
 
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
-use toolwright::expr;
+use toolwright::ToolError;
+use toolwright::content::ToolResult;
+use toolwright::events::EventKind;
+use toolwright::lang::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
-use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, RunEnd, ToolError, ToolResult, nearest, text};
+use toolwright::run::RunEnd;
+use toolwright::tool::{CallNote, ErrorInfo, ErrorKind};
+use toolwright_core::{nearest, text};
 
 use crate::console::Console;
 use crate::prompt::printable;
@@ -283,6 +288,23 @@ pub fn print(console: &Console, error: &anyhow::Error) {
     }
 }
 
+/// An error as one text: what, each problem of a file with its place, and the way out.
+pub fn in_one_text(error: &anyhow::Error) -> String {
+    let problems = error.downcast_ref::<Usage>().map_or(&[][..], |usage| &usage.problems);
+    let place = |problem: &Diagnostic| {
+        let Diagnostic { file, line, column, message, hint, .. } = problem;
+        let hint = hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("\n{file}:{line}:{column}: {message}{hint}")
+    };
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let places: String = errors.take(MAX_PROBLEMS).map(place).collect();
+    let hint = info(error).hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
+    text::clip(&printable(&format!("{error:#}{places}{hint}")), LONGEST)
+}
+
+/// How many problems of a file one text names.
+const MAX_PROBLEMS: usize = 10;
+
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     let unread = |error: &Unevaluated| error.info.kind == ErrorKind::Parsing;
     let usage = error.is::<Usage>() || error.downcast_ref().is_some_and(unread);
@@ -342,7 +364,14 @@ fn plain_info(error: &anyhow::Error) -> ErrorInfo {
     if let Some(Unevaluated { info, .. }) = error.downcast_ref() {
         return info.clone();
     }
-    let hint = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
+    let set_up = error.downcast_ref::<toolwright::Error>();
+    if let Some(error) = set_up.and_then(|error| error.downcast_ref::<ToolError>()) {
+        return error.info();
+    }
+    let hint = match error.downcast_ref::<Usage>() {
+        Some(usage) => usage.hint.clone(),
+        None => set_up.and_then(|error| error.hint()).map(str::to_owned),
+    };
     let kind = if error.downcast_ref::<Usage>().is_some() { ErrorKind::Parsing } else { ErrorKind::Fatal };
     // With its causes, which a person is shown line by line.
     ErrorInfo { kind, message: format!("{error:#}"), hint }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use toolwright::ToolError;
+use toolwright::file::Environment;
 use toolwright::file::{SandboxPlan, ToolFile, in_sandbox};
-use toolwright::{Environment, ExecRequest, Sandbox, ToolError};
+use toolwright::sandbox::{DynSandbox, ExecRequest};
 
 use crate::args::SandboxArgs;
 use crate::report::Usage;
@@ -27,7 +29,7 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<SandboxPlan> {
 pub async fn open_for(
     args: &SandboxArgs,
     command: ExecRequest,
-) -> anyhow::Result<Option<(Arc<dyn Sandbox>, ExecRequest)>> {
+) -> anyhow::Result<Option<(Arc<DynSandbox>, ExecRequest)>> {
     Ok(args.all().open_for(command, &Environment::of_process()).await.map_err(refused)?)
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use toolwright::Policy;
+use toolwright::approval::{ApprovalRequest, Approver, Decision, RuleDecision, strictest_ruling};
 use toolwright::mcp::{Answers, Sampling};
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage, strictest_ruling,
+use toolwright::model::{
+    DynModel, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Usage as TokenUsage,
 };
+use toolwright::tool::ToolSpec;
 
 use crate::console::Console;
 use crate::models::{self, Named};
@@ -74,29 +76,28 @@ impl Approver for FileRules {
         "rules"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         let spec = ToolSpec::new(request.call.name.clone(), "");
         let policies = self.policies.iter().cloned();
         let ruling = strictest_ruling(policies, self.managed.as_deref(), request.call, &spec);
         let Some(ruling) = ruling else {
-            return Box::pin(async { Decision::reject("no rule is about this call") });
+            return Decision::reject("no rule is about this call");
         };
         let reason = |otherwise: &str| ruling.reason.clone().unwrap_or_else(|| otherwise.to_owned());
-        let decision = match ruling.decision {
+        match ruling.decision {
             RuleDecision::Approve | RuleDecision::Modify => Decision::Approve,
             RuleDecision::Reject | RuleDecision::Terminate => {
                 Decision::reject(reason("the policy does not allow this call"))
             }
             // A request of a server is not reviewed by a model.
             RuleDecision::Ask | RuleDecision::Review => match self.console.person() {
-                Some(person) => return Box::pin(async move { person.approve(request).await }),
+                Some(person) => person.approve(request).await,
                 None => Decision::reject(format!(
                     "`{}` needs approval, and there is nobody to ask",
                     request.call.name
                 )),
             },
-        };
-        Box::pin(async move { decision })
+        }
     }
 }
 
@@ -105,11 +106,11 @@ struct SamplingModel {
     console: Console,
     name: String,
     models: Named,
-    opened: OnceLock<Result<Box<dyn Model>, String>>,
+    opened: OnceLock<Result<Box<DynModel>, String>>,
 }
 
 impl SamplingModel {
-    fn model(&self) -> Result<&dyn Model, ModelError> {
+    fn model(&self) -> Result<&DynModel, ModelError> {
         let opened = self.opened.get_or_init(|| {
             let opened = models::open(&self.console, &self.name, &self.models);
             opened.map_err(|error| {
@@ -135,7 +136,7 @@ impl Model for SamplingModel {
         self.model().map_or(Some(0.0), |model| model.cost(usage))
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { self.model()?.generate(request).await })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.model()?.generate(request).await
     }
 }

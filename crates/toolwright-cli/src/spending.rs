@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use toolwright::Usage;
-use toolwright::text::{count, money};
+use toolwright::model::Usage;
+use toolwright_core::text::{count, money};
 
 /// What prices are known in.
 const CURRENCY: &str = "USD";

@@ -1,9 +1,11 @@
 //! The tools the program has: the standard ones, and the demo ones that need nothing.
 
+use toolwright::Toolset;
 use toolwright::browser::BrowserOptions;
 use toolwright::data::DataTools;
+use toolwright::model::Proxies;
+use toolwright::tool::{ToolDef, ToolsetError};
 use toolwright::tools::Options;
-use toolwright::{Proxies, ToolDef, Toolset, ToolsetError};
 
 use crate::demo;
 

@@ -9,6 +9,10 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 
+pub use crate::{
+    State, ToolContext, ToolDef, ToolExt, ToolSpec, Toolset, ToolsetError, run_blocking, schema,
+};
+
 use std::cell::Cell;
 use std::marker::PhantomData;
 

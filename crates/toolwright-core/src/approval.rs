@@ -12,31 +12,16 @@ use crate::dispatch::Requester;
 use crate::error::ToolError;
 use crate::message::ToolCall;
 use crate::prepare::CallView;
-use crate::tool::{Annotations, BoxFuture};
+use crate::tool::Annotations;
 
 /// Decides about calls: a [`Person`](crate::Person), or a program.
 pub trait Approver: Send + Sync {
     /// The name written into events, for example `human`.
     fn name(&self) -> &str;
 
-    /// Decides about one call. The arguments have passed the schema.
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision>;
+    /// Decides about one call. The arguments have passed the schema. Write it as `async fn`.
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> impl Future<Output = Decision> + Send;
 }
-
-macro_rules! approver_behind {
-    ($($pointer:ident)*) => {$(
-        impl<A: Approver + ?Sized> Approver for $pointer<A> {
-            fn name(&self) -> &str {
-                (**self).name()
-            }
-
-            fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-                (**self).decide(request)
-            }
-        }
-    )*};
-}
-approver_behind!(Arc Box);
 
 /// A call that waits for a decision. [`ApprovalRequest::new`] makes one, for tests of an approver.
 #[non_exhaustive]

@@ -14,11 +14,12 @@ use crate::dispatch::{
     AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
 };
 use crate::effect::{CallEffect, EFFECT_NOTE};
+use crate::erased::{DynModel, DynSandbox};
 use crate::error::{ErrorKind, ToolError};
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::model::{Model, ModelError, ModelReply, ModelRequest};
+use crate::model::{ModelError, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
-use crate::sandbox::Sandbox;
+
 use crate::store::{Store, StoreState, Stored};
 use crate::tool::{BoxFuture, ToolSpec};
 use crate::toolset::Toolset;
@@ -170,22 +171,22 @@ impl ToolContext {
     }
 
     /// The default sandbox of the run.
-    pub fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
+    pub fn sandbox(&self) -> Result<Arc<DynSandbox>, ToolError> {
         self.scope().sandbox(None).map(|sandbox| self.judging(sandbox))
     }
 
     /// The sandbox of that name.
-    pub fn sandbox_named(&self, name: &str) -> Result<Arc<dyn Sandbox>, ToolError> {
+    pub fn sandbox_named(&self, name: &str) -> Result<Arc<DynSandbox>, ToolError> {
         self.scope().sandbox(Some(name)).map(|sandbox| self.judging(sandbox))
     }
 
     /// A sandbox whose changes are decided about, and on record, as those of this call.
-    fn judging(&self, sandbox: Arc<dyn Sandbox>) -> Arc<dyn Sandbox> {
+    fn judging(&self, sandbox: Arc<DynSandbox>) -> Arc<DynSandbox> {
         sandbox.judged_by(Arc::new(self.clone())).unwrap_or(sandbox)
     }
 
     /// The first sandbox in which `file` can be read.
-    pub async fn sandbox_with(&self, file: &str) -> Option<Arc<dyn Sandbox>> {
+    pub async fn sandbox_with(&self, file: &str) -> Option<Arc<DynSandbox>> {
         for sandbox in self.scope().sandboxes.values() {
             if sandbox.read_file(file).await.is_ok() {
                 return Some(self.judging(sandbox.clone()));
@@ -195,13 +196,13 @@ impl ToolContext {
     }
 
     /// The model of the run, for tools that ask one.
-    pub fn model(&self) -> Result<Arc<dyn Model>, ToolError> {
+    pub fn model(&self) -> Result<Arc<DynModel>, ToolError> {
         let model = self.scope().model.clone();
         model.ok_or_else(|| ToolError::fatal("the tool asks a model, and the run has none"))
     }
 
     /// Asks a model for this call: its answer counts against the run's limits, and stops with the call.
-    pub async fn ask(&self, model: &dyn Model, request: ModelRequest<'_>) -> Result<ModelReply, ToolError> {
+    pub async fn ask(&self, model: &DynModel, request: ModelRequest<'_>) -> Result<ModelReply, ToolError> {
         self.inner.host.ask(AskPurpose::Call(self), model, request).await?.map_err(|error| {
             let message = format!("the model `{}` did not answer: {error}", model.name());
             ToolError::new(message).with_source(error)
@@ -290,9 +291,9 @@ pub struct RunScope {
     /// State that tools keep between calls.
     pub store: Store,
     /// The sandboxes by name. The one named `default` is the default, else the first.
-    pub sandboxes: indexmap::IndexMap<String, Arc<dyn Sandbox>>,
+    pub sandboxes: indexmap::IndexMap<String, Arc<DynSandbox>>,
     /// The model that tools may ask.
-    pub model: Option<Arc<dyn Model>>,
+    pub model: Option<Arc<DynModel>>,
     states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
 }
 
@@ -326,7 +327,7 @@ impl RunScope {
     }
 
     /// The sandbox of that name; without one, the default.
-    pub fn sandbox(&self, name: Option<&str>) -> Result<Arc<dyn Sandbox>, ToolError> {
+    pub fn sandbox(&self, name: Option<&str>) -> Result<Arc<DynSandbox>, ToolError> {
         let found = match name {
             None | Some("default") if !self.sandboxes.contains_key("default") => {
                 self.sandboxes.first().map(|(_, sandbox)| sandbox)
@@ -402,7 +403,7 @@ impl Dispatch for Detached {
     fn ask<'a>(
         &'a self,
         _purpose: AskPurpose<'a>,
-        model: &'a dyn Model,
+        model: &'a DynModel,
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
         Box::pin(async move { Ok(model.generate(request).await) })
@@ -411,7 +412,7 @@ impl Dispatch for Detached {
     fn converse<'a>(
         &'a self,
         _context: &'a ToolContext,
-        _model: &'a dyn Model,
+        _model: &'a DynModel,
         _tools: &'a Toolset,
         _messages: Vec<Message>,
         _turns: u64,

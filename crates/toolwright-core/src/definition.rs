@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::ToolContext;
+use crate::erased::DynTool;
 use crate::error::{ErrorKind, ToolError};
 use crate::output::{Content, IntoToolOutput, ToolOutput};
 use crate::prepare::{Arguments, CallDescription, CallView, Prepared};
@@ -69,14 +70,14 @@ type PrepareStep = Arc<dyn Fn(Prepared) -> Result<Prepared, ToolError> + Send + 
 #[derive(Clone)]
 enum ToolBody {
     Code(AsyncBody),
-    Tool(Arc<dyn Tool>),
+    Tool(Arc<DynTool>),
     /// Code around the calls of a tool, which prepares them itself.
-    Around(Arc<dyn Tool>, AsyncBody),
+    Around(Arc<DynTool>, AsyncBody),
 }
 
 impl ToolBody {
     /// The tool inside, if there is one.
-    fn tool(&self) -> Option<&dyn Tool> {
+    fn tool(&self) -> Option<&DynTool> {
         match self {
             ToolBody::Code(_) => None,
             ToolBody::Tool(tool) | ToolBody::Around(tool, _) => Some(&**tool),
@@ -150,7 +151,7 @@ impl ToolDef {
     }
 
     /// The definition of an existing tool, with code around its calls. It counts as the same tool.
-    pub(crate) fn around<F>(tool: Arc<dyn Tool>, code: F) -> Self
+    pub(crate) fn around<F>(tool: Arc<DynTool>, code: F) -> Self
     where
         F: for<'a> Fn(&'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>
             + Send
@@ -439,10 +440,18 @@ impl Tool for ToolDef {
         &'a self,
         context: &'a ToolContext,
         arguments: Value,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send {
+        self.call_boxed(context, arguments)
+    }
+
+    fn call_boxed<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match &self.inner.body {
             ToolBody::Code(code) | ToolBody::Around(_, code) => code(context, arguments),
-            ToolBody::Tool(tool) => tool.call(context, arguments),
+            ToolBody::Tool(tool) => (**tool).call(context, arguments),
         }
     }
 
@@ -536,7 +545,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_definition_of_any_tool_can_be_read_back() {
-        let tool: Arc<dyn Tool> = Arc::new(double());
+        let tool: Arc<DynTool> = Arc::new(double());
         let def = ToolDef::of(tool).with_name("twice");
         assert_eq!(def.spec().parameter_names().collect::<Vec<_>>(), ["x"]);
         assert_eq!(def.call(&ToolContext::detached(), json!({"x": 2})).await.unwrap().to_text(), "4");

@@ -12,9 +12,10 @@ use serde_json::Value;
 
 use crate::context::{CancelToken, RunScope, ToolContext};
 use crate::effect::{EffectVerdict, StagedEffect};
+use crate::erased::DynModel;
 use crate::error::ToolError;
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::model::{Model, ModelError, ModelReply, ModelRequest};
+use crate::model::{ModelError, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, ToolSpec};
 use crate::toolset::Toolset;
@@ -45,7 +46,7 @@ pub trait Dispatch: Send + Sync {
     fn ask<'a>(
         &'a self,
         purpose: AskPurpose<'a>,
-        model: &'a dyn Model,
+        model: &'a DynModel,
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>>;
 
@@ -55,7 +56,7 @@ pub trait Dispatch: Send + Sync {
     fn converse<'a>(
         &'a self,
         context: &'a ToolContext,
-        model: &'a dyn Model,
+        model: &'a DynModel,
         tools: &'a Toolset,
         messages: Vec<Message>,
         turns: u64,

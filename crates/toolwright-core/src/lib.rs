@@ -30,9 +30,11 @@ mod data_error;
 mod definition;
 mod dispatch;
 mod effect;
+mod erased;
 mod error;
 mod glob;
 mod idle;
+mod into_toolset;
 mod message;
 mod model;
 mod nearest;
@@ -44,6 +46,7 @@ mod prepare;
 mod sandbox;
 pub mod schema;
 mod secret;
+mod setup_error;
 mod shape;
 mod store;
 pub mod text;
@@ -65,9 +68,11 @@ pub use effect::{
     CallEffect, ChangeKind, EFFECT_NOTE, EffectJudge, EffectOutcome, EffectVerdict, FileChange, KeepReason,
     KeptBackChange, MAX_JUDGED_CHANGES, MAX_LISTED_CHANGES, StagedEffect,
 };
+pub use erased::{DynApprover, DynModel, DynPerson, DynProcessHandle, DynSandbox, DynTool, DynToolSource};
 pub use error::{ErrorInfo, ErrorKind, ForeignClass, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use idle::{wait, with_idle_listener};
+pub use into_toolset::IntoToolset;
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
 pub use model::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
@@ -86,6 +91,7 @@ pub use sandbox::{
     PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
 };
 pub use secret::Secret;
+pub use setup_error::{Error, FileLocation};
 pub use shape::JsonShape;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
@@ -97,7 +103,7 @@ pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 
 #[cfg(feature = "macros")]
-pub use toolwright_macros::{tool, toolset};
+pub use toolwright_macros::{parameters, tool, toolset};
 
 /// What the macros' output needs; not for use by hand.
 #[doc(hidden)]

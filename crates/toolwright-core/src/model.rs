@@ -3,22 +3,23 @@
 //! Vendors' formats and HTTP live in `toolwright-models`; the loop that alternates between model and tools in
 //! `toolwright-runtime`.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Message};
 use crate::output::Content;
-use crate::tool::{BoxFuture, ToolSpec};
+use crate::tool::ToolSpec;
 
 /// Something that answers a conversation.
 pub trait Model: Send + Sync {
     /// The model's name, as `vendor/model`.
     fn name(&self) -> &str;
 
-    /// Answers once.
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+    /// Answers once. Write it as `async fn`.
+    fn generate<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> impl Future<Output = Result<ModelReply, ModelError>> + Send;
 
     /// Answers once, and tells `sink` about each piece as it comes. The reply is the same as without a sink;
     /// on an error, the pieces told so far are worth nothing.
@@ -28,8 +29,8 @@ pub trait Model: Send + Sync {
         &'a self,
         request: ModelRequest<'a>,
         sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
+    ) -> impl Future<Output = Result<ModelReply, ModelError>> + Send {
+        async move {
             let reply = self.generate(request).await?;
             reply.message.content.iter().for_each(|block| match block {
                 Content::Text { text, .. } => sink(ModelDelta::Text(text)),
@@ -38,7 +39,7 @@ pub trait Model: Send + Sync {
             });
             reply.message.tool_calls.iter().for_each(|call| sink(ModelDelta::Call { name: &call.name }));
             Ok(reply)
-        })
+        }
     }
 
     /// What these tokens cost, in dollars; `None` when nobody knows the price. A run with a limit on its cost
@@ -47,33 +48,6 @@ pub trait Model: Send + Sync {
         None
     }
 }
-
-macro_rules! model_behind {
-    ($($pointer:ident)*) => {$(
-        impl<M: Model + ?Sized> Model for $pointer<M> {
-            fn name(&self) -> &str {
-                (**self).name()
-            }
-
-            fn cost(&self, usage: &Usage) -> Option<f64> {
-                (**self).cost(usage)
-            }
-
-            fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-                (**self).generate(request)
-            }
-
-            fn generate_streaming<'a>(
-                &'a self,
-                request: ModelRequest<'a>,
-                sink: DeltaSink<'a>,
-            ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-                (**self).generate_streaming(request, sink)
-            }
-        }
-    )*};
-}
-model_behind!(Arc Box);
 
 /// Who listens while a model answers.
 pub type DeltaSink<'a> = &'a mut (dyn FnMut(ModelDelta<'_>) + Send);

@@ -11,21 +11,22 @@ use serde_json::{Map, Value, json};
 use crate::approval::{ApprovalRequest, Approver, Decision};
 use crate::context::{RunScope, ToolContext};
 use crate::dispatch::Requester;
-use crate::tool::BoxFuture;
+use crate::erased::DynPerson;
 
 /// The human side of a run: approves, answers forms, is notified.
 ///
-/// What a form or a notice says was written by a model or a server: show it escaped, as what it is.
+/// Write the methods as `async fn`. What a form or a notice says was written by a model or a server: show it
+/// escaped, as what it is.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use toolwright_core::{BoxFuture, Form, FormReply, Person, RunScope, ToolContext};
+/// use toolwright_core::{Form, FormReply, Person, RunScope, ToolContext};
 ///
 /// struct Away;
 ///
 /// impl Person for Away {
-///     fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
-///         Box::pin(async { FormReply::Cancelled })
+///     async fn answer(&self, _: &Form) -> FormReply {
+///         FormReply::Cancelled
 ///     }
 /// }
 ///
@@ -39,29 +40,29 @@ pub trait Person: Send + Sync {
     }
 
     /// Decides about one call. The arguments have passed the schema. By default, every call is rejected.
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> impl Future<Output = Decision> + Send {
         let _ = request;
-        Box::pin(async { Decision::reject("this person does not decide about calls") })
+        async { Decision::reject("this person does not decide about calls") }
     }
 
     /// Fills in a form. The caller checks what was filled in against the form's schema.
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply>;
+    fn answer<'a>(&'a self, form: &'a Form) -> impl Future<Output = FormReply> + Send;
 
     /// Shows something that needs no answer. By default, it is dropped.
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, notice: &'a Notice) -> impl Future<Output = ()> + Send {
         let _ = notice;
-        Box::pin(async {})
+        async {}
     }
 }
 
-/// Every person can be an approver of a run; `Arc<dyn Person>` is one too.
-impl Approver for dyn Person {
+/// Every person can be an approver of a run; `Arc<DynPerson>` is one too.
+impl Approver for DynPerson {
     fn name(&self) -> &str {
         Person::name(self)
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        self.approve(request)
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
+        self.approve(request).await
     }
 }
 
@@ -179,12 +180,12 @@ impl Notice {
 }
 
 /// How the person of a run is kept in its state.
-struct PersonOfRun(Arc<dyn Person>);
+struct PersonOfRun(Arc<DynPerson>);
 
 impl RunScope {
     /// Adds the person whom tools may ask and notify.
     #[must_use]
-    pub fn with_person(self, person: Arc<dyn Person>) -> Self {
+    pub fn with_person(self, person: Arc<DynPerson>) -> Self {
         self.with_state(PersonOfRun(person))
     }
 }
@@ -192,7 +193,7 @@ impl RunScope {
 impl ToolContext {
     /// The person of the run, if it has one. Time in which a call waits for an answer counts for no bound of
     /// the call, nor of those around it.
-    pub fn person(&self) -> Option<Arc<dyn Person>> {
+    pub fn person(&self) -> Option<Arc<DynPerson>> {
         let person = self.state::<PersonOfRun>().ok()?.0.clone();
         Some(Arc::new(AwaitedPerson { person, context: self.clone() }))
     }
@@ -200,31 +201,27 @@ impl ToolContext {
 
 /// The person of a run as one call asks them.
 struct AwaitedPerson {
-    person: Arc<dyn Person>,
+    person: Arc<DynPerson>,
     context: ToolContext,
 }
 
 impl Person for AwaitedPerson {
     fn name(&self) -> &str {
-        self.person.name()
+        Person::name(&self.person)
     }
 
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let _wait = self.context.host().person_wait(&self.context);
-            self.person.approve(request).await
-        })
+    async fn approve(&self, request: &ApprovalRequest<'_>) -> Decision {
+        let _wait = self.context.host().person_wait(&self.context);
+        self.person.approve(request).await
     }
 
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(async move {
-            let _wait = self.context.host().person_wait(&self.context);
-            self.person.answer(form).await
-        })
+    async fn answer(&self, form: &Form) -> FormReply {
+        let _wait = self.context.host().person_wait(&self.context);
+        self.person.answer(form).await
     }
 
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
-        self.person.notify(notice)
+    async fn notify(&self, notice: &Notice) {
+        self.person.notify(notice).await;
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorKind, ExecRequest, Sandbox, ToolError};
+use crate::erased::DynSandbox;
+use crate::{ErrorKind, ExecRequest, ToolError};
 
 /// How long a setup script may take.
 const SETUP_TIME: Duration = Duration::from_secs(300);
@@ -72,7 +73,7 @@ impl Preparation {
 
     /// Writes the files and runs the script. All names are looked up before anything is written; the first
     /// failure is the error, and the caller closes the sandboxes.
-    pub async fn carry_out(&self, sandboxes: &IndexMap<String, Arc<dyn Sandbox>>) -> Result<(), ToolError> {
+    pub async fn carry_out(&self, sandboxes: &IndexMap<String, Arc<DynSandbox>>) -> Result<(), ToolError> {
         if self.is_empty() {
             return Ok(());
         }
@@ -99,10 +100,10 @@ impl Preparation {
 
 /// The sandbox and the path that a name stands for.
 fn place<'a>(
-    sandboxes: &'a IndexMap<String, Arc<dyn Sandbox>>,
-    first: &'a Arc<dyn Sandbox>,
+    sandboxes: &'a IndexMap<String, Arc<DynSandbox>>,
+    first: &'a Arc<DynSandbox>,
     name: &'a str,
-) -> Result<(&'a Arc<dyn Sandbox>, &'a str), ToolError> {
+) -> Result<(&'a Arc<DynSandbox>, &'a str), ToolError> {
     let Some((sandbox, path)) = name.split_once(':') else { return Ok((first, name)) };
     match sandboxes.get(sandbox) {
         Some(found) => Ok((found, path)),
@@ -119,7 +120,7 @@ fn place<'a>(
     }
 }
 
-async fn set_up(sandbox: &dyn Sandbox, script: &str) -> Result<(), ToolError> {
+async fn set_up(sandbox: &DynSandbox, script: &str) -> Result<(), ToolError> {
     // A name nobody can guess: without isolation the folder for temporary files is everybody's.
     let path = format!("/tmp/toolwright-setup-{:016x}", RandomState::new().build_hasher().finish());
     sandbox.write_file(&path, script.as_bytes()).await?;

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::effect::{CallEffect, EffectJudge};
+use crate::erased::{DynProcessHandle, DynSandbox};
 use crate::error::{ErrorKind, ToolError};
 use crate::output::ToolOutput;
-use crate::tool::BoxFuture;
 
 /// The most output of one stream that [`Sandbox::exec`] keeps.
 pub const MAX_EXEC_OUTPUT: usize = 10 * 1024 * 1024;
@@ -32,7 +32,7 @@ pub const PLACEHOLDER_LOGIN: (&str, &str) = (
     "if [ -s ~/.bash_login ]; then . ~/.bash_login; elif [ -r ~/.profile ]; then . ~/.profile; fi\n",
 );
 
-/// A place to run commands and keep files.
+/// A place to run commands and keep files. Write the methods as `async fn`.
 pub trait Sandbox: Send + Sync {
     /// The kind of sandbox, for example `process` or `docker`.
     fn kind(&self) -> &str;
@@ -56,7 +56,7 @@ pub trait Sandbox: Send + Sync {
     ///
     /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`,
     /// `file_not_found`.
-    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>>;
+    fn exec(&self, command: ExecRequest) -> impl Future<Output = Result<ExecResult, ToolError>> + Send;
 
     /// Runs a command to its end like [`Sandbox::exec`], handing output to `sink` as it arrives.
     ///
@@ -66,13 +66,13 @@ pub trait Sandbox: Send + Sync {
         &'a self,
         command: ExecRequest,
         sink: &'a dyn OutputSink,
-    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(async move {
+    ) -> impl Future<Output = Result<ExecResult, ToolError>> + Send {
+        async move {
             let result = self.exec(command).await?;
             sink.output(OutputStream::Stdout, result.stdout.as_bytes());
             sink.output(OutputStream::Stderr, result.stderr.as_bytes());
             Ok(result)
-        })
+        }
     }
 
     /// Starts a long-lived process and returns its streams; dropping the [`SandboxProcess`] stops it and all
@@ -80,27 +80,31 @@ pub trait Sandbox: Send + Sync {
     ///
     /// Expected errors: `permission`, `file_not_found`, and `sandbox_unavailable` where the backend has no
     /// such thing.
-    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+    fn spawn(&self, command: SpawnRequest) -> impl Future<Output = Result<SandboxProcess, ToolError>> + Send {
         let _ = command;
         let message = format!("the `{}` sandbox cannot keep processes running", self.kind());
-        Box::pin(async move { Err(ToolError::of(ErrorKind::SandboxUnavailable, message)) })
+        async move { Err(ToolError::of(ErrorKind::SandboxUnavailable, message)) }
     }
 
     /// Writes a file, making its parent folders. Expected errors: `permission`, `is_a_directory`.
-    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>>;
+    fn write_file<'a>(
+        &'a self,
+        path: &'a str,
+        contents: &'a [u8],
+    ) -> impl Future<Output = Result<(), ToolError>> + Send;
 
     /// Reads a file, byte for byte. Expected errors: `file_not_found`, `permission`, `is_a_directory`,
     /// `output_limit`.
-    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>>;
+    fn read_file<'a>(&'a self, path: &'a str) -> impl Future<Output = Result<Vec<u8>, ToolError>> + Send;
 
     /// Reads a text file, newlines kept. Expected errors: those of `read_file`, and `unicode_decode`.
-    fn read_text<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<String, ToolError>> {
-        Box::pin(async move { Ok(String::from_utf8(self.read_file(path).await?)?) })
+    fn read_text<'a>(&'a self, path: &'a str) -> impl Future<Output = Result<String, ToolError>> + Send {
+        async move { Ok(String::from_utf8(self.read_file(path).await?)?) }
     }
 
     /// The same sandbox for one call, whose changes this judge decides about before they are applied; `None`
     /// where changes are not staged.
-    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<dyn Sandbox>> {
+    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<DynSandbox>> {
         let _ = judge;
         None
     }
@@ -109,9 +113,9 @@ pub trait Sandbox: Send + Sync {
     fn connection<'a>(
         &'a self,
         user: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
+    ) -> impl Future<Output = Result<Option<Connection>, ToolError>> + Send {
         let _ = user;
-        Box::pin(async { Ok(None) })
+        async { Ok(None) }
     }
 }
 
@@ -300,7 +304,7 @@ pub struct SandboxProcess {
     /// What the process writes to standard error.
     pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
     /// How to signal, wait for and stop it.
-    pub handle: Box<dyn ProcessHandle>,
+    pub handle: Box<DynProcessHandle>,
 }
 
 impl std::fmt::Debug for SandboxProcess {
@@ -313,13 +317,13 @@ impl std::fmt::Debug for SandboxProcess {
 pub trait ProcessHandle: Send + Sync {
     /// Waits for the end. The code is minus the signal number when a signal ended it; asking again gives the
     /// same answer.
-    fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>>;
+    fn wait(&self) -> impl Future<Output = Result<i32, ToolError>> + Send;
 
     /// Stops the process and everything it started, and waits until all of it is gone.
-    fn kill<'a>(&'a self) -> BoxFuture<'a, ()>;
+    fn kill(&self) -> impl Future<Output = ()> + Send;
 
     /// Sends a signal to the process group in the foreground, for example 2 for an interrupt.
-    fn signal<'a>(&'a self, signal: i32) -> BoxFuture<'a, Result<(), ToolError>>;
+    fn signal(&self, signal: i32) -> impl Future<Output = Result<(), ToolError>> + Send;
 
     /// Changes the size of the terminal; without one this does nothing.
     fn resize(&self, size: TerminalSize) -> Result<(), ToolError>;
@@ -330,12 +334,12 @@ pub trait ProcessHandle: Send + Sync {
     /// Applies what the process has changed until now, where the sandbox stages changes; elsewhere there is
     /// nothing to apply. Call it at the end of each interaction with the process; the judge, if there is one,
     /// decides about these changes and all until the next interaction.
-    fn commit<'a>(
-        &'a self,
+    fn commit(
+        &self,
         judge: Option<Arc<dyn EffectJudge>>,
-    ) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
+    ) -> impl Future<Output = Result<CallEffect, ToolError>> + Send {
         let _ = judge;
-        Box::pin(async { Ok(CallEffect::default()) })
+        async { Ok(CallEffect::default()) }
     }
 }
 

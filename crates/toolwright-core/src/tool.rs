@@ -24,7 +24,31 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Something a model can call.
 ///
 /// Most tools are written with [`#[tool]`](macro@crate::tool) or built as a [`ToolDef`](crate::ToolDef); the
-/// trait is for those that need more, such as a proxy for tools that live elsewhere.
+/// trait is for those that need more, such as a proxy for tools that live elsewhere. Behind a pointer, a tool
+/// is a [`DynTool`](crate::DynTool).
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use toolwright_core::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec, Toolset};
+///
+/// struct Clock {
+///     spec: ToolSpec,
+/// }
+///
+/// impl Tool for Clock {
+///     fn spec(&self) -> &ToolSpec {
+///         &self.spec
+///     }
+///
+///     async fn call(&self, _: &ToolContext, _: Value) -> Result<ToolOutput, ToolError> {
+///         ToolOutput::serialize(&json!({"hour": 12}))
+///     }
+/// }
+///
+/// let tools = Toolset::new().with(Clock { spec: ToolSpec::new("clock", "Reads the clock.") })?;
+/// assert!(tools.get("clock").is_some());
+/// # Ok::<(), toolwright_core::ToolsetError>(())
+/// ```
 pub trait Tool: Send + Sync {
     /// The definition that models receive.
     fn spec(&self) -> &ToolSpec;
@@ -41,12 +65,22 @@ pub trait Tool: Send + Sync {
         arguments.check()
     }
 
-    /// Does the work. The arguments have passed the schema and the approver.
+    /// Does the work. The arguments have passed the schema and the approver. Write it as `async fn`.
     fn call<'a>(
         &'a self,
         context: &'a ToolContext,
         arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+
+    /// The same in a box, for a tool that has its future in one.
+    #[doc(hidden)]
+    fn call_boxed<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.call(context, arguments))
+    }
 
     /// Rewrites old results of the tool before each model request, where the tool wants that.
     fn result_rewriter(&self) -> Option<&dyn RewriteResults> {
@@ -81,40 +115,6 @@ impl<F: Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync> RewriteResul
 pub trait Handoff: Any + Send + Sync {
     /// The agent's name.
     fn agent(&self) -> &str;
-}
-
-impl<T: Tool + ?Sized> Tool for Arc<T> {
-    fn spec(&self) -> &ToolSpec {
-        (**self).spec()
-    }
-
-    fn policy(&self) -> &ToolPolicy {
-        (**self).policy()
-    }
-
-    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
-        (**self).prepare(arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        (**self).call(context, arguments)
-    }
-
-    fn result_rewriter(&self) -> Option<&dyn RewriteResults> {
-        (**self).result_rewriter()
-    }
-
-    fn handoff(&self) -> Option<&dyn Handoff> {
-        (**self).handoff()
-    }
-
-    fn identity(&self) -> Option<u64> {
-        (**self).identity()
-    }
 }
 
 /// The definition of a tool that models receive.

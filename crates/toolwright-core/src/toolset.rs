@@ -10,12 +10,14 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::definition::ToolDef;
+use crate::erased::DynTool;
 use crate::error::ToolError;
 use crate::glob::Patterns;
+use crate::into_toolset::IntoToolset;
 use crate::nearest::nearest;
 use crate::prepare::{Arguments, Prepared};
 use crate::schema::{Schema, Strictness};
-use crate::tool::{BoxFuture, Fingerprint, Tool, ToolSpec};
+use crate::tool::{Fingerprint, Tool, ToolSpec};
 
 /// Tools by name, in the order they were added. Cloning is cheap.
 ///
@@ -39,7 +41,7 @@ pub struct Toolset {
 #[derive(Clone)]
 pub struct Entry {
     /// The tool.
-    pub tool: Arc<dyn Tool>,
+    pub tool: Arc<DynTool>,
     /// Its compiled parameter schema.
     pub schema: Arc<Schema>,
     /// Identifies its definition.
@@ -64,6 +66,11 @@ impl Toolset {
         Toolset::default()
     }
 
+    /// The set of these tools: an array, a list or a tuple of tools and sets.
+    pub fn of(tools: impl IntoToolset) -> Result<Self, ToolsetError> {
+        tools.into_toolset()
+    }
+
     /// The set with one more tool.
     pub fn with(self, tool: impl Tool + 'static) -> Result<Self, ToolsetError> {
         self.with_from(tool, "the program")
@@ -71,7 +78,7 @@ impl Toolset {
 
     /// The set with one more tool that comes from `origin`, for example a file or a server.
     pub fn with_from(self, tool: impl Tool + 'static, origin: &str) -> Result<Self, ToolsetError> {
-        let tool: Arc<dyn Tool> = Arc::new(tool);
+        let tool: Arc<DynTool> = Arc::new(tool);
         let name = tool.spec().name.clone();
         Self::check_name(&name)?;
         let schema = Schema::compile(&tool.spec().parameters)
@@ -151,7 +158,7 @@ impl Toolset {
         for (name, entry) in self.entries.iter() {
             let name: Arc<str> = new_name(name).into();
             Self::check_name(&name)?;
-            let tool: Arc<dyn Tool> = Arc::new(ToolDef::of(entry.tool.clone()).with_name(name.clone()));
+            let tool: Arc<DynTool> = Arc::new(ToolDef::of(entry.tool.clone()).with_name(name.clone()));
             let fingerprint = tool.spec().fingerprint();
             set = set.insert(name, Entry { tool, fingerprint, ..entry.clone() })?;
         }
@@ -161,7 +168,7 @@ impl Toolset {
     /// The same tools, with `change` asked for another one in the place of each. What a tool tells models
     /// must stay as it is, so that nothing is compiled anew: one that tells something else is not taken.
     #[must_use]
-    pub fn replaced(mut self, change: impl Fn(&Entry) -> Option<Arc<dyn Tool>>) -> Self {
+    pub fn replaced(mut self, change: impl Fn(&Entry) -> Option<Arc<DynTool>>) -> Self {
         for entry in Arc::make_mut(&mut self.entries).values_mut() {
             if let Some(tool) = change(entry).filter(|tool| tool.spec() == entry.tool.spec()) {
                 entry.tool = tool;
@@ -286,33 +293,17 @@ pub trait ToolSource: Send + Sync {
     /// What the source is called, for messages.
     fn name(&self) -> &str;
 
-    /// The tools it has now.
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>>;
+    /// The tools it has now. Write it as `async fn`.
+    fn tools(&self) -> impl Future<Output = Result<Toolset, ToolError>> + Send;
 }
-
-macro_rules! source_behind {
-    ($($pointer:ident)*) => {$(
-        impl<S: ToolSource + ?Sized> ToolSource for $pointer<S> {
-            fn name(&self) -> &str {
-                (**self).name()
-            }
-
-            fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
-                (**self).tools()
-            }
-        }
-    )*};
-}
-source_behind!(Arc Box);
 
 impl ToolSource for Toolset {
     fn name(&self) -> &str {
         "toolset"
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
-        let set = self.clone();
-        Box::pin(async move { Ok(set) })
+    async fn tools(&self) -> Result<Toolset, ToolError> {
+        Ok(self.clone())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolwright_core::{
-    Annotations, Citation, Content, Message, Model, ModelOptions, ModelRequest, ToolChoice, ToolContext,
+    Annotations, Citation, Content, DynModel, Message, ModelOptions, ModelRequest, ToolChoice, ToolContext,
     ToolDef, ToolError, ToolOutput,
 };
 use toolwright_net::reqwest::Url;
@@ -37,7 +37,7 @@ pub enum Relevance {
     /// The model of the run.
     RunModel,
     /// This model.
-    Model(Arc<dyn Model>),
+    Model(Arc<DynModel>),
 }
 
 /// How long a search may take whose results a model judges.
@@ -152,7 +152,7 @@ impl WebSearch {
     async fn judged(
         &self,
         context: &ToolContext,
-        model: &dyn Model,
+        model: &DynModel,
         query: &str,
         result: SearchResult,
     ) -> Result<Option<SearchResult>, ToolError> {

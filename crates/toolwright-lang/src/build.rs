@@ -12,7 +12,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
 use toolwright_core::schema::Schema;
-use toolwright_core::{Annotations, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
+use toolwright_core::{Annotations, DynTool, ToolPolicy, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
 use crate::diag::{FileSpan, Problems, Severity};
@@ -321,6 +321,11 @@ impl<'b> FileBuilder<'b> {
             };
             let place = node.get("default").unwrap_or(node).place;
             let default = node.get("default").map(Node::to_json).filter(|value| !value.is_null());
+            if default.is_none() && node.get("default").is_some_and(|node| matches!(node.data, Data::Null)) {
+                let message = format!("`default: null` counts as left out, so `{name}` is required");
+                let hint = "give a value, such as '' or [], or leave `default` out".to_owned();
+                self.problems.add(Severity::Warning, place, message, Some(hint));
+            }
             let description = text(node, "description");
             inputs.push(Input { name: name.into(), description, kind, default, place });
         }
@@ -392,7 +397,7 @@ impl<'b> FileBuilder<'b> {
 
     pub(crate) fn register(
         &mut self,
-        tool: Arc<dyn Tool>,
+        tool: Arc<DynTool>,
         takes: Vec<Arc<str>>,
         gives_blocks: bool,
         place: FileSpan,

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Dispatch, Origin, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec,
-    Toolset,
+    Dispatch, Origin, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec, Toolset,
 };
 use toolwright_expr::Value;
 use toolwright_util::lock;
@@ -150,28 +149,21 @@ impl Tool for CliTool {
         &self.policy
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Json,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let lock = || lock(&self.kept);
-            let mut frame = Frame { variables: lock().clone(), outer: None };
-            frame.set(&"input".into(), arguments.get("input").map_or(Value::None, Value::from_json));
-            let flow = Flow::new(context, &self.cli.globals, None, &self.cli.limits);
-            let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await;
-            let value = value.map_err(|error| failed(context, error))?;
-            *lock() = frame.variables;
-            // The text a person reads travels in the structured value: a record bounds content, not the
-            // program.
-            let json = crate::json::from_value(&value, &flow.limits);
-            let json =
-                json.map_err(|error| failed(context, crate::error::stays(error, self.cli.body.end())))?;
-            let text = self.cli.write(&value, &json);
-            let made = json!({"text": &text, "value": json});
-            Ok(ToolOutput::text(text).with_structured(made))
-        })
+    async fn call(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
+        let lock = || lock(&self.kept);
+        let mut frame = Frame { variables: lock().clone(), outer: None };
+        frame.set(&"input".into(), arguments.get("input").map_or(Value::None, Value::from_json));
+        let flow = Flow::new(context, &self.cli.globals, None, &self.cli.limits);
+        let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await;
+        let value = value.map_err(|error| failed(context, error))?;
+        *lock() = frame.variables;
+        // The text a person reads travels in the structured value: a record bounds content, not the
+        // program.
+        let json = crate::json::from_value(&value, &flow.limits);
+        let json = json.map_err(|error| failed(context, crate::error::stays(error, self.cli.body.end())))?;
+        let text = self.cli.write(&value, &json);
+        let made = json!({"text": &text, "value": json});
+        Ok(ToolOutput::text(text).with_structured(made))
     }
 }
 

@@ -31,6 +31,16 @@ pub(crate) static FILE: Shape = strict(
             "Files that `serve` lets MCP clients read: paths and patterns, relative to the file.",
         ),
         optional(
+            "title",
+            ShapeKind::Text,
+            "What `serve` calls itself, for people: a name for this set of tools.",
+        ),
+        optional(
+            "instructions",
+            ShapeKind::Text,
+            "What `serve` says to the model of an MCP client about these tools: when and how to use them.",
+        ),
+        optional(
             "models",
             ShapeKind::Any,
             "What the names of models in `model_ref` stand for: a map of names to `vendor/model` or to a map with `model`, address, options and price; or a list of such maps with a `name`.",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    Arguments, BoxFuture, CallNote, Handoff, Prepared, RewriteResults, Tool, ToolContext, ToolError,
+    Arguments, BoxFuture, CallNote, DynTool, Handoff, Prepared, RewriteResults, Tool, ToolContext, ToolError,
     ToolOutput, ToolPolicy, ToolSpec,
 };
 
@@ -85,7 +85,12 @@ impl Tool for FlowTool {
         Ok(prepared)
     }
 
-    fn call<'a>(
+    async fn call(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
+        self.call_boxed(context, arguments).await
+    }
+
+    /// A box of its own size for each: that of a quick flow is small.
+    fn call_boxed<'a>(
         &'a self,
         context: &'a ToolContext,
         arguments: Json,
@@ -147,7 +152,7 @@ pub(crate) fn failed(context: &ToolContext, error: ToolError) -> ToolError {
 
 /// A tool from elsewhere, with another name, description, hint or policy.
 pub(crate) struct ImportedTool {
-    tool: Arc<dyn Tool>,
+    tool: Arc<DynTool>,
     spec: ToolSpec,
     policy: ToolPolicy,
     hint: Option<Hint>,
@@ -158,12 +163,12 @@ pub(crate) struct ImportedTool {
 impl ImportedTool {
     /// The tool as the file says; a hint of the file stands in place of the tool's own, but for `true`, which
     /// only asks for one.
-    pub(crate) fn new(tool: Arc<dyn Tool>, spec: ToolSpec, policy: ToolPolicy, hint: Option<Hint>) -> Self {
+    pub(crate) fn new(tool: Arc<DynTool>, spec: ToolSpec, policy: ToolPolicy, hint: Option<Hint>) -> Self {
         ImportedTool { tool, spec, policy, hint, texts: Vec::new() }
     }
 
     /// The tool, which takes no number for the text of these parameters.
-    pub(crate) fn exact(tool: Arc<dyn Tool>, texts: Vec<String>) -> Self {
+    pub(crate) fn exact(tool: Arc<DynTool>, texts: Vec<String>) -> Self {
         let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
         ImportedTool { tool, spec, policy, hint: None, texts }
     }
@@ -188,12 +193,8 @@ impl Tool for ImportedTool {
         Ok(prepared)
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Json,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        self.tool.call(context, arguments)
+    async fn call(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
+        self.tool.call(context, arguments).await
     }
 
     fn result_rewriter(&self) -> Option<&dyn RewriteResults> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use toolwright_core::{Model, Tool, ToolError, ToolSource, Toolset};
+use toolwright_core::{DynModel, DynTool, DynToolSource, ToolError, Toolset};
 
 use crate::exec::FlowLimits;
 
@@ -20,7 +20,7 @@ const MODULES: [&str; 5] = ["fs", "unsafe", "fetch", "misc", "llm_tool"];
 pub trait Imports: Send + Sync {
     /// The tool a reference names, made with the `config` of its import; `None` when the reference means
     /// nothing here.
-    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<DynTool>, ToolError>> {
         let _ = (reference, config);
         None
     }
@@ -43,7 +43,7 @@ pub struct ServerTools {
     /// The same for those that wait for approval, of which somebody was told already.
     pub suspended: Vec<(String, String)>,
     /// Where to look for the tools it has later.
-    pub source: Option<Arc<dyn ToolSource>>,
+    pub source: Option<Arc<DynToolSource>>,
 }
 
 impl std::fmt::Debug for ServerTools {
@@ -149,7 +149,7 @@ impl Server {
 }
 
 /// Gives models by name; `None` when the name means nothing here.
-pub type Models = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync>;
+pub type Models = Arc<dyn Fn(&str) -> Option<Result<Arc<DynModel>, ToolError>> + Send + Sync>;
 
 /// What the program lends to a file.
 ///
@@ -216,7 +216,7 @@ impl Host {
     #[must_use]
     pub fn models(
         mut self,
-        models: impl Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync + 'static,
+        models: impl Fn(&str) -> Option<Result<Arc<DynModel>, ToolError>> + Send + Sync + 'static,
     ) -> Self {
         self.models = Some(Arc::new(models));
         self

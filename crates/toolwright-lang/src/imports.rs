@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Entry, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
+use toolwright_core::{DynTool, Entry, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
 
 use crate::build::{FileBuilder, Tools, common_policy, text, to_toolset};
 use crate::diag::{FileSpan, Severity};
@@ -89,7 +89,7 @@ impl FileBuilder<'_> {
 
     /// Warns of a tool that is to work in a sandbox the file does not describe. The program that uses the
     /// file may have it.
-    fn check_sandbox(&mut self, node: &Node, tool: &Arc<dyn Tool>) {
+    fn check_sandbox(&mut self, node: &Node, tool: &Arc<DynTool>) {
         let Some(named) = node.get("config").and_then(|config| config.get("sandbox")) else { return };
         let Some(name) = named.text().filter(|_| tool.policy().sandboxed) else { return };
         if &**name == "default" || self.sandboxes.iter().any(|known| **known == **name) {
@@ -130,7 +130,7 @@ impl FileBuilder<'_> {
     }
 
     /// The tool a reference names. `None` when there is none; the problem has been reported.
-    fn imported(&mut self, reference: &str, config: &Json, node: &Node) -> Option<Arc<dyn Tool>> {
+    fn imported(&mut self, reference: &str, config: &Json, node: &Node) -> Option<Arc<DynTool>> {
         let place = node.get("import_tool").map_or(node.place, |node| node.place);
         if let Some((source, tool)) = self.halves(reference) {
             let all = self.source(source, place);
@@ -483,7 +483,7 @@ impl FileBuilder<'_> {
             models: self.host.models.clone(),
         };
         let place = node.get("name").unwrap_or(node).place;
-        let tool: Arc<dyn Tool> = match self.hint(node) {
+        let tool: Arc<DynTool> = match self.hint(node) {
             None => Arc::new(tool),
             Some(hint) => {
                 let (spec, tool) = (tool.spec.clone(), Arc::new(tool));

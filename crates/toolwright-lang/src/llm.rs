@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Message, Model, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec, Toolset,
+    DynModel, Message, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec, Toolset,
 };
 
 use crate::cli::write_json;
@@ -40,7 +40,7 @@ impl LlmTool {
         spec
     }
 
-    fn model(&self, context: &ToolContext) -> Result<Arc<dyn Model>, ToolError> {
+    fn model(&self, context: &ToolContext) -> Result<Arc<DynModel>, ToolError> {
         match self.models.as_ref().and_then(|models| models(&self.model_name)) {
             Some(model) => model,
             None if self.model_ref == "default" && context.scope().model.is_some() => context.model(),
@@ -79,12 +79,8 @@ impl Tool for LlmTool {
         &self.policy
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Json,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.ask(context, arguments))
+    async fn call(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
+        self.ask(context, arguments).await
     }
 }
 

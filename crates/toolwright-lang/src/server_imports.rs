@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use toolwright_core::{
-    BoxFuture, Entry, Fingerprint, Patterns, Tool, ToolError, ToolSource, Toolset, ToolsetError,
+    DynTool, DynToolSource, Entry, Fingerprint, Patterns, Tool, ToolError, ToolSource, Toolset, ToolsetError,
 };
 use toolwright_util::lock;
 
@@ -56,7 +56,7 @@ impl ImportRule {
 
     /// The tool as the file has it; `None` when the file does not take it in. Rules follow a tool of a server
     /// as `mcp:server/tool`, since the server chooses the bare name.
-    pub(crate) fn take(&self, tool: &Arc<dyn Tool>, server: Option<&str>) -> Option<ImportedTool> {
+    pub(crate) fn take(&self, tool: &Arc<DynTool>, server: Option<&str>) -> Option<ImportedTool> {
         let (mut spec, mut policy) = (tool.spec().clone(), tool.policy().clone());
         let own = spec.name.clone();
         if !self.filter.matches(&own) {
@@ -112,7 +112,7 @@ pub(crate) enum ImportScope {
 #[derive(Clone)]
 pub(crate) struct LiveServer {
     pub(crate) name: String,
-    pub(crate) source: Arc<dyn ToolSource>,
+    pub(crate) source: Arc<DynToolSource>,
     /// Its tools when the file was loaded.
     pub(crate) tools: Toolset,
 }
@@ -173,7 +173,7 @@ impl CurrentTools {
         let server = self.servers.iter().position(|server| server.name == live.server);
         let Some(has) = server.and_then(|at| now.get(at)) else { return tools };
         let origin = crate::python::described(&live.server);
-        let mut add = |tool: Arc<dyn Tool>, origin: &str| {
+        let mut add = |tool: Arc<DynTool>, origin: &str| {
             if let Ok(grown) = tools.clone().with_from(tool, origin) {
                 tools = grown;
             }
@@ -209,19 +209,17 @@ impl ToolSource for CurrentTools {
         "file"
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
-        Box::pin(async move {
-            let mut now = Vec::new();
-            for server in &self.servers {
-                now.push(server.source.tools().await?);
-            }
-            let listed: Listed = now.iter().map(definitions).collect();
-            let mut last = lock(&self.last);
-            if last.0 != listed {
-                *last = (listed, self.made(&now)?);
-            }
-            Ok(last.1.clone())
-        })
+    async fn tools(&self) -> Result<Toolset, ToolError> {
+        let mut now = Vec::new();
+        for server in &self.servers {
+            now.push(server.source.tools().await?);
+        }
+        let listed: Listed = now.iter().map(definitions).collect();
+        let mut last = lock(&self.last);
+        if last.0 != listed {
+            *last = (listed, self.made(&now)?);
+        }
+        Ok(last.1.clone())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Arguments, Entry, Tool, ToolError, Toolset};
+use toolwright_core::{Arguments, DynTool, Entry, ToolError, Toolset};
 
 use crate::flow::ImportedTool;
 
@@ -15,7 +15,7 @@ pub(crate) fn exact(tools: Toolset) -> Toolset {
         if is_flow(entry) || texts.is_empty() {
             return None;
         }
-        let tool: Arc<dyn Tool> = Arc::new(ImportedTool::exact(entry.tool.clone(), texts));
+        let tool: Arc<DynTool> = Arc::new(ImportedTool::exact(entry.tool.clone(), texts));
         Some(tool)
     })
 }

@@ -1,4 +1,5 @@
-//! The attributes that turn Rust functions into tools: [`macro@tool`] and [`macro@toolset`].
+//! The attributes that turn Rust functions into tools: [`macro@tool`] and [`macro@toolset`]; and
+//! [`macro@parameters`], for types of their parameters.
 //!
 //! Users have them from `toolwright` or `toolwright-core`, which re-export them:
 //!
@@ -64,6 +65,20 @@ pub fn toolset(attribute: TokenStream, item: TokenStream) -> TokenStream {
     check::block(&set, &mut problems);
     let core = expand::core_path(set.options.crate_path.as_ref(), &mut problems);
     expand::block(&set, &core, problems).into()
+}
+
+/// Makes a struct or an enum a type of parameters, with a schema that models read.
+#[doc = include_str!("docs/parameters.md")]
+#[proc_macro_attribute]
+pub fn parameters(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let tokens = item.clone();
+    let Ok(item) = syn::parse::<syn::Item>(item) else {
+        return misplaced(tokens, "`#[parameters]` goes on a struct or an enum");
+    };
+    let mut problems = Problems::default();
+    let path = parse::crate_option(attribute.into(), &mut problems);
+    let core = expand::core_path(path.as_ref(), &mut problems);
+    expand::parameters(&item, &core, problems).into()
 }
 
 /// The item as it was, and what is wrong with an attribute on it.

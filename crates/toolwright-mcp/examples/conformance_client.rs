@@ -119,12 +119,10 @@ fn oauth(scenario: &str, context: &Value) -> Result<OAuthOptions, Failure> {
 struct Yes;
 
 impl Person for Yes {
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(async move {
-            let confirm = form.schema().pointer("/properties/confirmed").is_some();
-            let content = confirm.then(|| ("confirmed".to_owned(), json!(true)));
-            FormReply::Accepted(content.into_iter().collect())
-        })
+    async fn answer(&self, form: &Form) -> FormReply {
+        let confirm = form.schema().pointer("/properties/confirmed").is_some();
+        let content = confirm.then(|| ("confirmed".to_owned(), json!(true)));
+        FormReply::Accepted(content.into_iter().collect())
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
     Citation, Content, ErrorInfo, ErrorKind, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec,
+    Truncation,
 };
 
 use crate::protocol::{
@@ -24,6 +25,9 @@ const MAX_BLOCKS: usize = 10_000;
 
 /// The prefix of the protocol's own keys in `_meta`.
 const RESERVED: &str = "io.modelcontextprotocol/";
+
+/// The text of a result that is null. Gemini CLI takes the text `null` for a broken structured result.
+const NO_OUTPUT: &str = "(no output)";
 
 /// The address of an embedded file that has none of its own.
 const RESOURCE_SCHEME: &str = "toolwright:///";
@@ -103,7 +107,8 @@ fn content(block: ContentBlock) -> (Content, Map<String, Value>) {
             let citations = citations(&beside);
             let is_json = beside.get("_meta").and_then(|meta| meta.get(JSON_KEY)) == Some(&Value::Bool(true));
             keep_own(&mut beside);
-            match serde_json::from_str(&text).ok().filter(|_| is_json) {
+            let value = if text == NO_OUTPUT { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
+            match value.filter(|_| is_json) {
                 Some(value) => (Content::Json { value }, beside),
                 None => (Content::Text { text, citations }, beside),
             }
@@ -282,6 +287,25 @@ pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
     }
 }
 
+/// Adds what a client would otherwise not know: that there is no value, and that the result was cut, once
+/// more as its last line. Some clients cut the middle out of a long text, and with it the notice that stands
+/// there; Codex leaves out further blocks as well.
+pub(crate) fn say_what_is_missing(result: &mut CallResult, cut: Option<&Truncation>) {
+    if result.content.is_empty() && result.structured_content.is_none() {
+        result.content.push(write_block(Content::json(Value::Null)));
+    }
+    if let Some(Truncation { original, limit, .. }) = cut {
+        let notice = format!("[the result has {original} bytes and was cut to {limit}]");
+        match result.content.last_mut() {
+            Some(ContentBlock::Text(last)) if last.beside.is_empty() => {
+                last.text.push_str(if last.text.ends_with('\n') { "" } else { "\n" });
+                last.text.push_str(&notice);
+            }
+            _ => result.content.push(ContentBlock::text(notice)),
+        }
+    }
+}
+
 /// Writes one block, with the members that came beside it.
 fn write_parts(block: Content, beside: Option<Value>) -> ContentBlock {
     let Some(Value::Object(mut more)) = beside else { return write_block(block) };
@@ -331,7 +355,8 @@ pub(crate) fn write_block(block: Content) -> ContentBlock {
         Content::Json { value } => {
             let meta = json!({JSON_KEY: true});
             let beside = Map::from_iter([("_meta".to_owned(), meta)]);
-            ContentBlock::Text(TextBlock { text: value.to_string(), beside })
+            let text = if value.is_null() { NO_OUTPUT.to_owned() } else { value.to_string() };
+            ContentBlock::Text(TextBlock { text, beside })
         }
         Content::Image(Media { source: MediaSource::Data(data), mime_type, .. }) => {
             ContentBlock::Image(ImageBlock { data, mime_type: Some(mime_type), beside: Map::new() })
@@ -343,7 +368,7 @@ pub(crate) fn write_block(block: Content) -> ContentBlock {
             write_file(media)
         }
         Content::ResourceLink { uri, name, description, mime_type } => {
-            let beside = Map::new();
+            let beside = title_of(&name);
             ContentBlock::ResourceLink(LinkBlock { uri, name: Some(name), description, mime_type, beside })
         }
         Content::Reasoning { text, .. } => ContentBlock::text(text),
@@ -358,8 +383,15 @@ fn write_file(media: Media) -> ContentBlock {
     let mime_type = Some(media.mime_type);
     let blob = match media.source {
         MediaSource::Url(uri) => {
-            let name = Some(if name.is_empty() { uri.clone() } else { name });
-            return ContentBlock::ResourceLink(LinkBlock { uri, name, mime_type, ..LinkBlock::default() });
+            let name = if name.is_empty() { uri.clone() } else { name };
+            let beside = title_of(&name);
+            return ContentBlock::ResourceLink(LinkBlock {
+                uri,
+                name: Some(name),
+                description: None,
+                mime_type,
+                beside,
+            });
         }
         MediaSource::Data(blob) => blob,
     };
@@ -373,6 +405,11 @@ fn write_file(media: Media) -> ContentBlock {
     ContentBlock::Resource(ResourceBlock { resource, beside: Map::new() })
 }
 
+/// The `title` of a link: some clients show it alone.
+fn title_of(name: &str) -> Map<String, Value> {
+    Map::from_iter([("title".to_owned(), name.into())])
+}
+
 /// The text that Base64 encodes, if it is valid UTF-8.
 fn decoded(blob: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(blob).ok()?).ok()
@@ -381,7 +418,7 @@ fn decoded(blob: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolwright_core::{ToolCall, Truncation};
+    use toolwright_core::ToolCall;
 
     fn result(content: Vec<Content>) -> ToolResult {
         let call = ToolCall::new("1", "t", json!({}));
@@ -524,6 +561,34 @@ mod tests {
         let mut ours = result(output.content);
         ours.extras = Some(Box::new(output.extras));
         assert_eq!(write_result(ours, &ToolSpec::new("t", "d")), answer);
+    }
+
+    #[test]
+    fn cut_or_empty_result_says_so_at_its_end() {
+        let spec = ToolSpec::new("t", "d");
+        let written = |content: Vec<Content>, cut: Option<Truncation>| {
+            let (mut written, _) = super::write_result(result(content), &spec);
+            say_what_is_missing(&mut written, cut.as_ref());
+            serde_json::to_value(written).unwrap()
+        };
+        let empty = written(Vec::new(), None);
+        assert_eq!(empty["content"][0]["text"], NO_OUTPUT);
+        assert_eq!(read_result(empty).unwrap().value(), Value::Null);
+        let cut = written(vec![Content::text("a … z")], Some(Truncation { original: 900, limit: 10 }));
+        assert_eq!(cut["content"][0]["text"], "a … z\n[the result has 900 bytes and was cut to 10]");
+        assert_eq!(written(vec![Content::text("")], None)["content"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn link_has_a_title() {
+        let link = Content::ResourceLink {
+            uri: "file:///a".into(),
+            name: "a".into(),
+            description: None,
+            mime_type: None,
+        };
+        let answer = write_result(result(vec![link]), &ToolSpec::new("t", "d"));
+        assert_eq!(answer["content"][0]["title"], "a");
     }
 
     #[test]

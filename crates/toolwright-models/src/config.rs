@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{DataError, ModelError, ModelErrorKind, ModelOptions, PathSegment, Secret, read_data};
+use toolwright_core::{
+    DataError, Error, ModelError, ModelErrorKind, ModelOptions, PathSegment, Secret, read_data,
+};
 use toolwright_net::Proxies;
 
 use crate::http::HttpLimits;
@@ -136,6 +138,14 @@ impl ConfigError {
     /// What is wrong, and the way to it in the section.
     pub fn misfit(&self) -> &DataError {
         &self.0
+    }
+}
+
+/// The configuration of models stands in a file, or a text like one.
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        let hint = error.misfit().hint.clone();
+        Error::file(error).with_hint(hint)
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use serde_json::Value;
 use toolwright_core::{
-    BoxFuture, DeltaSink, Message, Model, ModelDelta, ModelError, ModelOptions, ModelReply, ModelRequest,
-    Usage,
+    DeltaSink, Message, Model, ModelDelta, ModelError, ModelOptions, ModelReply, ModelRequest, Usage,
 };
 
 use crate::error;
@@ -189,16 +188,16 @@ impl Model for VendorModel {
         &self.name
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { self.ask(request, Delivery::Whole, &mut |_| {}).await })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.ask(request, Delivery::Whole, &mut |_| {}).await
     }
 
-    fn generate_streaming<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(self.ask(request, Delivery::Stream, sink))
+    async fn generate_streaming(
+        &self,
+        request: ModelRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.ask(request, Delivery::Stream, sink).await
     }
 
     fn cost(&self, usage: &Usage) -> Option<f64> {

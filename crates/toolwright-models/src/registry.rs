@@ -3,7 +3,7 @@
 //! The library does not read the environment: the caller passes a function that looks variables up.
 
 use reqwest::Url;
-use toolwright_core::{ModelError, ModelOptions, Secret, nearest};
+use toolwright_core::{Error, ModelError, ModelOptions, Secret, nearest};
 use toolwright_net::{Proxies, ProxyError};
 
 use crate::aws::Signer;
@@ -479,6 +479,20 @@ impl std::fmt::Display for ConnectError {
             ConnectError::Proxy(error) => write!(f, "{error}"),
             ConnectError::Http(_) => f.write_str("the connection cannot be set up"),
         }
+    }
+}
+
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        let hint = error.hint();
+        let error = match error {
+            ConnectError::NoKey { .. }
+            | ConnectError::NoBaseUrl { .. }
+            | ConnectError::NoRegion { .. }
+            | ConnectError::NoVariable { .. } => Error::missing_variable(error),
+            _ => Error::configuration(error),
+        };
+        error.with_hint(hint)
     }
 }
 

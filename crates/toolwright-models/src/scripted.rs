@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, DataError, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, StopReason, ToolCall, ToolChoice, Usage, read_data,
+    AssistantMessage, Content, DataError, Error, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
+    StopReason, ToolCall, ToolChoice, Usage, read_data,
 };
 use toolwright_util::lock;
 use toolwright_yaml::YamlDocument;
@@ -215,8 +215,8 @@ impl Model for ScriptedModel {
         &self.name
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { self.answer(&request) })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.answer(&request)
     }
 }
 
@@ -228,6 +228,14 @@ impl ScriptError {
     /// What to do about it, when that is known.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+}
+
+/// A script is a file, or a text like one.
+impl From<ScriptError> for Error {
+    fn from(error: ScriptError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Error::file(error).with_hint(hint)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, DeltaSink, ErrorKind, Message, Model, ModelDelta, ModelError,
-    ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec, Usage,
+    AssistantMessage, Content, DeltaSink, ErrorKind, Message, Model, ModelDelta, ModelError, ModelOptions,
+    ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec, Usage,
 };
 
 use crate::calls::{self, ParsedCall};
@@ -130,16 +130,16 @@ impl<M: Model> Model for Prompted<M> {
         self.model.cost(usage)
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { self.ask(request, &mut |_| {}, false).await })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.ask(request, &mut |_| {}, false).await
     }
 
-    fn generate_streaming<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(self.ask(request, sink, true))
+    async fn generate_streaming(
+        &self,
+        request: ModelRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.ask(request, sink, true).await
     }
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use toolwright_core::{
-    AskPurpose, AssistantMessage, BoxFuture, Content, Dispatch, ErrorKind, Model, ModelError, ModelOptions,
-    ModelReply, ModelRequest, Origin, ToolCall, ToolChoice, ToolResult, Usage,
+    AskPurpose, AssistantMessage, Content, Dispatch, ErrorKind, Model, ModelError, ModelOptions, ModelReply,
+    ModelRequest, Origin, ToolCall, ToolChoice, ToolResult, Usage,
 };
 use toolwright_expr::Value;
 
@@ -221,7 +221,7 @@ impl ToolUser {
             temperature: self.temperature,
             results: results.to_vec(),
         };
-        let model = Completing { completer: &*self.completer, request: &request };
+        let model = Completing { completer: self.completer.clone(), request };
         let asked = ModelRequest {
             messages: &[],
             tools: &[],
@@ -279,12 +279,12 @@ impl ToolUser {
 
 /// One completion as the answer of a model, so that a run can admit, charge and record it. What is asked is
 /// in the completion's own request.
-struct Completing<'a> {
-    completer: &'a dyn Completer,
-    request: &'a CompletionRequest,
+struct Completing {
+    completer: Arc<dyn Completer>,
+    request: CompletionRequest,
 }
 
-impl Model for Completing<'_> {
+impl Model for Completing {
     fn name(&self) -> &str {
         self.completer.name()
     }
@@ -293,19 +293,16 @@ impl Model for Completing<'_> {
         self.completer.cost(usage)
     }
 
-    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            let completion = self.completer.complete(self.request).await?;
-            let stop = completion.ended();
-            let cut = completion.stop_reason == "stop_sequence"
-                && completion.stop.as_deref() == Some("</function_calls>");
-            let mut text = if cut { completion.text + "</function_calls>" } else { completion.text };
-            // Who does not stop where the user's turn begins speaks for the user.
-            text.truncate(text.find(HUMAN).unwrap_or(text.len()));
-            let message =
-                AssistantMessage { content: vec![Content::text(text)], ..AssistantMessage::default() };
-            Ok(ModelReply { message, stop, usage: completion.usage })
-        })
+    async fn generate(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let completion = self.completer.complete(&self.request).await?;
+        let stop = completion.ended();
+        let cut = completion.stop_reason == "stop_sequence"
+            && completion.stop.as_deref() == Some("</function_calls>");
+        let mut text = if cut { completion.text + "</function_calls>" } else { completion.text };
+        // Who does not stop where the user's turn begins speaks for the user.
+        text.truncate(text.find(HUMAN).unwrap_or(text.len()));
+        let message = AssistantMessage { content: vec![Content::text(text)], ..AssistantMessage::default() };
+        Ok(ModelReply { message, stop, usage: completion.usage })
     }
 }
 

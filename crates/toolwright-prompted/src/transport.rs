@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelRequest, StopReason,
+    BoxFuture, DynModel, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelRequest, StopReason,
     ToolChoice, Usage,
 };
 
@@ -308,14 +308,14 @@ pub fn from_messages_api(stop_reason: &str, stop_sequence: Option<&str>, texts: 
 /// it.
 #[derive(Clone)]
 pub struct ModelCompleter {
-    model: Arc<dyn Model>,
+    model: Arc<DynModel>,
     prefill: bool,
     stops: Stops,
 }
 
 impl ModelCompleter {
     /// Completes prompts with this model.
-    pub fn new(model: Arc<dyn Model>) -> Self {
+    pub fn new(model: Arc<DynModel>) -> Self {
         ModelCompleter { model, prefill: false, stops: Stops::default() }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use toolwright_core::{BoxFuture, ExecRequest, Sandbox, SpawnRequest, ToolError, ToolSource, Toolset};
+use toolwright_core::{DynSandbox, ExecRequest, SpawnRequest, ToolError, ToolSource, Toolset};
 
 use crate::definition::{LeftOut, PythonDefinition};
 use crate::tool::PythonTool;
@@ -37,8 +37,8 @@ impl Default for PythonOptions {
 ///
 /// ```no_run
 /// # use std::sync::Arc;
-/// # use toolwright_core::{Sandbox, ToolError};
-/// # async fn example(sandbox: Arc<dyn Sandbox>) -> Result<(), ToolError> {
+/// # use toolwright_core::{DynSandbox, ToolError};
+/// # async fn example(sandbox: Arc<DynSandbox>) -> Result<(), ToolError> {
 /// use toolwright_core::{ExecRequest, ToolSource as _};
 /// use toolwright_python::{PythonFile, PythonOptions};
 ///
@@ -58,7 +58,7 @@ pub struct PythonFile {
 
 /// What the tools of a file share.
 pub(crate) struct OpenedFile {
-    sandbox: Arc<dyn Sandbox>,
+    sandbox: Arc<DynSandbox>,
     interpreter: ExecRequest,
     path: String,
     pub(crate) options: PythonOptions,
@@ -69,7 +69,7 @@ impl PythonFile {
     /// Starts the worker of a file, which imports it, and reads which tools it has. The interpreter is a
     /// program in the sandbox, to which flags are added; the path is the file's in the sandbox.
     pub async fn open(
-        sandbox: Arc<dyn Sandbox>,
+        sandbox: Arc<DynSandbox>,
         interpreter: ExecRequest,
         path: impl Into<String>,
         options: PythonOptions,
@@ -107,8 +107,8 @@ impl ToolSource for PythonFile {
         &self.inner.path
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
-        Box::pin(async { Ok(self.tools.clone()) })
+    async fn tools(&self) -> Result<Toolset, ToolError> {
+        Ok(self.tools.clone())
     }
 }
 

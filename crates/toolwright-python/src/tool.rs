@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_core::text::clip;
 use toolwright_core::{
-    BoxFuture, CallNote, ErrorKind, ExecRequest, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy,
-    ToolSpec,
+    CallNote, ErrorKind, ExecRequest, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec,
 };
 
 use crate::definition::PythonDefinition;
@@ -108,12 +107,8 @@ impl Tool for PythonTool {
         &self.policy
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { self.run(context, &arguments).await })
+    async fn call(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        self.run(context, &arguments).await
     }
 }
 

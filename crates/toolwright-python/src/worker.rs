@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use toolwright_core::{CallEffect, ProcessHandle, Sandbox, SpawnRequest, ToolContext, ToolError};
+use toolwright_core::{
+    CallEffect, DynProcessHandle, DynSandbox, ProcessHandle as _, SpawnRequest, ToolContext, ToolError,
+};
 
 use crate::definition::Description;
 use crate::frame::{self, WorkerFrame};
@@ -75,7 +77,7 @@ struct Call {
 
 /// What the reader of the worker and its calls share.
 struct Shared {
-    handle: Box<dyn ProcessHandle>,
+    handle: Box<DynProcessHandle>,
     waiting: Mutex<WaitingCalls>,
     /// How many calls have been stopped and have not ended.
     stopping: watch::Sender<usize>,
@@ -119,7 +121,7 @@ impl Drop for Worker {
 impl Worker {
     /// Starts a worker and has it import its file. The import must end in this time.
     pub(crate) async fn start(
-        sandbox: &dyn Sandbox,
+        sandbox: &DynSandbox,
         request: SpawnRequest,
         file: &str,
         patience: Duration,

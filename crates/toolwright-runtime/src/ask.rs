@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    AskPurpose, CancelToken, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, ToolContext, ToolError, Toolset, Usage,
+    AskPurpose, CancelToken, DynModel, ErrorKind, Message, ModelDelta, ModelError, ModelErrorKind,
+    ModelReply, ModelRequest, ToolContext, ToolError, Toolset, Usage,
 };
 
 use crate::conversation::Conversation;
@@ -34,7 +34,7 @@ pub(crate) enum Admission {
 /// A model that the limits of the run allow to be asked once.
 pub(crate) struct Admitted<'a> {
     run: &'a RunFrame,
-    model: &'a dyn Model,
+    model: &'a DynModel,
 }
 
 /// What a model is asked, and how long it has.
@@ -87,7 +87,7 @@ impl<'a> Admitted<'a> {
     /// Admits a request to a model.
     pub(crate) fn new(
         run: &'a RunFrame,
-        model: &'a dyn Model,
+        model: &'a DynModel,
         admission: Admission,
     ) -> Result<Self, AskError> {
         match admission {
@@ -146,7 +146,7 @@ impl<'a> Admitted<'a> {
 
 /// The answer of a model. A panic in the model, or in a listener, is an error of the model.
 async fn contained(
-    model: &dyn Model,
+    model: &DynModel,
     answer: impl Future<Output = Result<ModelReply, ModelError>>,
 ) -> Result<ModelReply, ModelError> {
     let whose = format!("the model `{}`, or a listener to its answer,", model.name());
@@ -158,7 +158,7 @@ async fn contained(
 pub(crate) async fn once(
     run: &RunFrame,
     purpose: AskPurpose<'_>,
-    model: &dyn Model,
+    model: &DynModel,
     request: ModelRequest<'_>,
 ) -> Result<Result<ModelReply, ModelError>, ToolError> {
     let (admission, cancel, own_end) = match purpose {
@@ -188,7 +188,7 @@ pub(crate) async fn once(
 pub(crate) async fn converse(
     host: Arc<RunFrame>,
     context: &ToolContext,
-    model: &dyn Model,
+    model: &DynModel,
     tools: &Toolset,
     messages: Vec<Message>,
     turns: u64,

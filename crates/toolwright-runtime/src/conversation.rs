@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use toolwright_core::{CancelToken, Message, Model, StopReason, ToolCall, ToolError};
+use toolwright_core::{CancelToken, DynModel, Message, StopReason, ToolCall, ToolError};
 use toolwright_util::lock;
 
 use crate::events::EventKind;
@@ -149,7 +149,7 @@ impl Conversation {
     /// Says something to the model and lets it [answer](Self::answer).
     pub async fn say(
         &mut self,
-        model: &dyn Model,
+        model: &DynModel,
         text: impl Into<String>,
     ) -> Result<Option<RunEnd>, RunError> {
         self.push(Message::user(text));
@@ -158,7 +158,7 @@ impl Conversation {
 
     /// Lets the model work until it has answered. Pending calls are made first. Says how that ended; `None`
     /// when calls are left to the caller. Only a limit, an approver and a cancelled run end the run with it.
-    pub async fn answer(&mut self, model: &dyn Model) -> Result<Option<RunEnd>, RunError> {
+    pub async fn answer(&mut self, model: &DynModel) -> Result<Option<RunEnd>, RunError> {
         self.log.catch_up(&self.run)?;
         let stop = self.stopper.arm(&self.run.frame.cancel);
         let outcome = turn::run_loop(&self.run, model, &mut self.log, &self.options, &stop.token).await;

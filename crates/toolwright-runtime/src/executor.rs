@@ -55,7 +55,30 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Does the work of one call. Progress and cancellation go through the context.
+    /// Does the work of one call. Progress and cancellation go through the context. Write it as `async fn`.
+    fn execute<'a>(
+        &'a self,
+        tools: &'a Toolset,
+        envelope: Envelope,
+        context: &'a ToolContext,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+
+    /// The same in a box, for an executor that has its future in one.
+    #[doc(hidden)]
+    fn execute_boxed<'a>(
+        &'a self,
+        tools: &'a Toolset,
+        envelope: Envelope,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.execute(tools, envelope, context))
+    }
+}
+
+/// The object-safe twin of [`Executor`].
+pub(crate) trait ErasedExecutor: Send + Sync {
+    fn is_remote(&self) -> bool;
+
     fn execute<'a>(
         &'a self,
         tools: &'a Toolset,
@@ -64,12 +87,36 @@ pub trait Executor: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
+impl<E: Executor> ErasedExecutor for E {
+    fn is_remote(&self) -> bool {
+        Executor::is_remote(self)
+    }
+
+    fn execute<'a>(
+        &'a self,
+        tools: &'a Toolset,
+        envelope: Envelope,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.execute_boxed(tools, envelope, context)
+    }
+}
+
 /// Runs calls in this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalExecutor;
 
 impl Executor for LocalExecutor {
-    fn execute<'a>(
+    async fn execute(
+        &self,
+        tools: &Toolset,
+        envelope: Envelope,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        self.execute_boxed(tools, envelope, context).await
+    }
+
+    fn execute_boxed<'a>(
         &'a self,
         tools: &'a Toolset,
         envelope: Envelope,
@@ -77,7 +124,7 @@ impl Executor for LocalExecutor {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match tools.find(&envelope.tool) {
             Ok(entry) if entry.fingerprint == envelope.fingerprint => {
-                entry.tool.call(context, envelope.arguments)
+                (*entry.tool).call(context, envelope.arguments)
             }
             Ok(_) => Box::pin(async move {
                 Err(ToolError::fatal(format!(

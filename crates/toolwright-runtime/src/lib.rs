@@ -54,7 +54,7 @@ mod turn;
 pub use agent::{Agent, AgentOutcome, React};
 pub use approval::{
     Above, ArgumentMatch, EffectDecision, EffectExample, EffectExamples, EffectMatch, EffectRule, Examples,
-    Policy, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
+    Policy, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling, strictest_ruling_about,
 };
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};

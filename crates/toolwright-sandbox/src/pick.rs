@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{ErrorKind, Sandbox, ToolError, nearest};
+use toolwright_core::{DynSandbox, ErrorKind, ToolError, nearest};
 
 use crate::backend::engine::EngineSandbox;
 use crate::backend::local::LocalSandbox;
@@ -49,7 +49,7 @@ impl<'k> Backend<'k> {
 
 /// Opens the backend of that name, or the default one, under a policy. `docker:IMAGE` and `podman:IMAGE` name
 /// the image too.
-pub async fn open(kind: Option<&str>, mut policy: SandboxPolicy) -> Result<Arc<dyn Sandbox>, ToolError> {
+pub async fn open(kind: Option<&str>, mut policy: SandboxPolicy) -> Result<Arc<DynSandbox>, ToolError> {
     let kind = kind.unwrap_or("process");
     let backend = Backend::named(kind);
     if let Some(Backend::Docker(Some(image)) | Backend::Podman(Some(image))) = backend {

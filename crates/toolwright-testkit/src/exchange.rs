@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::{
-    BoxFuture, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
+    DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
     ToolChoice, ToolSpec, Usage,
 };
 use toolwright_util::lock;
@@ -98,24 +98,20 @@ impl<M: Model> Model for Recorder<M> {
         self.model.name()
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            let outcome = self.model.generate(request.clone()).await;
-            self.keep(Exchange::new(&request, &outcome));
-            outcome
-        })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let outcome = self.model.generate(request.clone()).await;
+        self.keep(Exchange::new(&request, &outcome));
+        outcome
     }
 
-    fn generate_streaming<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            let outcome = self.model.generate_streaming(request.clone(), sink).await;
-            self.keep(Exchange::new(&request, &outcome));
-            outcome
-        })
+    async fn generate_streaming(
+        &self,
+        request: ModelRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        let outcome = self.model.generate_streaming(request.clone(), sink).await;
+        self.keep(Exchange::new(&request, &outcome));
+        outcome
     }
 
     fn cost(&self, usage: &Usage) -> Option<f64> {
@@ -189,8 +185,8 @@ impl Model for Player {
         "recorded"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { self.answer(&request) })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.answer(&request)
     }
 
     /// To play something again is free.

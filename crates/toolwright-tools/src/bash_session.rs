@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolwright_core::{
-    ExecRequest, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, ToolContext, ToolDef, ToolError,
+    DynProcessHandle, DynSandbox, ExecRequest, SandboxProcess, SpawnRequest, ToolContext, ToolDef, ToolError,
     ToolOutput, tool,
 };
 use toolwright_util::lock;
@@ -161,13 +161,13 @@ struct SessionSlot {
 /// A running shell.
 struct ShellSession {
     keyboard: Box<dyn AsyncWrite + Send + Unpin>,
-    handle: Arc<dyn ProcessHandle>,
+    handle: Arc<DynProcessHandle>,
     printed: Arc<Mutex<Printed>>,
     news: watch::Receiver<u64>,
     /// The beginning of an escape sequence whose end has not come yet.
     held: String,
     // The sandbox stays open for as long as its shell does.
-    _sandbox: Arc<dyn Sandbox>,
+    _sandbox: Arc<DynSandbox>,
 }
 
 /// What the terminal printed and nobody has seen yet.
@@ -336,8 +336,8 @@ fn watch_terminal(
     mut process: SandboxProcess,
     printed: Arc<Mutex<Printed>>,
     news: watch::Sender<u64>,
-) -> Arc<dyn ProcessHandle> {
-    let handle: Arc<dyn ProcessHandle> = Arc::from(process.handle);
+) -> Arc<DynProcessHandle> {
+    let handle: Arc<DynProcessHandle> = Arc::from(process.handle);
     let screen = process.stdout.take();
     let weak = Arc::downgrade(&handle);
     tokio::spawn(async move {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallTimeout, CallView, EffectJudge, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolContext, ToolDef,
+    CallTimeout, CallView, DynSandbox, EffectJudge, ErrorKind, ExecRequest, ExecResult, ToolContext, ToolDef,
     ToolError,
 };
 use toolwright_net::{Proxies, Reach};
@@ -212,7 +212,7 @@ impl<'a> Call<'a> {
         Call { context, options }
     }
 
-    pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
+    pub(crate) fn sandbox(&self) -> Result<Arc<DynSandbox>, ToolError> {
         match &self.options.sandbox {
             Some(name) => self.context.sandbox_named(name),
             None => self.context.sandbox(),

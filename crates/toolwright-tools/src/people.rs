@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright_core::schema::Schema;
-use toolwright_core::{Form, FormAuthor, FormBody, FormReply, Notice, Person, ToolContext, ToolError, tool};
+use toolwright_core::{
+    DynPerson, Form, FormAuthor, FormBody, FormReply, Notice, ToolContext, ToolError, tool,
+};
 
 use crate::options::Options;
 
 /// The longest text that a person is shown, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-fn person(context: &ToolContext) -> Result<Arc<dyn Person>, ToolError> {
+fn person(context: &ToolContext) -> Result<Arc<DynPerson>, ToolError> {
     context.person().ok_or_else(|| {
         ToolError::new("no user is available to answer").hint("go on without, and say what you assumed")
     })

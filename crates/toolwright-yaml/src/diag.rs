@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use toolwright_core::{DataError, text};
+use toolwright_core::{DataError, Error, FileLocation, text};
 
 /// The most problems that are reported at once; a file that has more is not the file that was meant.
 const MAX_PROBLEMS: usize = 200;
@@ -128,6 +128,24 @@ impl std::fmt::Display for LoadError {
 }
 
 impl std::error::Error for LoadError {}
+
+/// At the place of the first error.
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Self {
+        let first = error.problems.iter().find(|problem| problem.severity == Severity::Error);
+        let location = first.map(|first| FileLocation {
+            file: first.file.clone(),
+            line: first.line,
+            column: first.column,
+        });
+        let hint = first.and_then(|first| first.hint.clone());
+        let error = Error::file(error).with_hint(hint);
+        match location {
+            Some(location) => error.at(location),
+            None => error,
+        }
+    }
+}
 
 impl IntoIterator for LoadError {
     type Item = Diagnostic;

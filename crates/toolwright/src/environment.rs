@@ -10,7 +10,7 @@ type ReadVariable = dyn Fn(&str) -> Option<String> + Send + Sync;
 /// Values of environment variables. They are looked up when they are needed, and only those that are.
 ///
 /// ```
-/// use toolwright::Environment;
+/// use toolwright::model::Environment;
 ///
 /// let environment = Environment::of([("REGION", "eu")]).with("TIER", "free");
 /// assert_eq!(environment.get("REGION").as_deref(), Some("eu"));

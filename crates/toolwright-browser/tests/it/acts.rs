@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_browser::{BrowserOptions, browser_tools};
-use toolwright_core::{ApprovalRequest, Approver, BoxFuture, Decision, Sandbox as _};
+use toolwright_core::{ApprovalRequest, Approver, Decision, Sandbox as _};
 use toolwright_runtime::Policy;
 
 use crate::browser::{Surfer, reference};
@@ -342,9 +342,9 @@ impl Approver for Witness {
         "witness"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         self.0.lock().unwrap().push(request.call.arguments.clone());
-        Box::pin(async { Decision::reject("not today") })
+        Decision::reject("not today")
     }
 }
 

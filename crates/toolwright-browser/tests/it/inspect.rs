@@ -117,7 +117,8 @@ async fn fields_are_typed_into_and_sent() {
     let back = surfer.text("web_browser_back", json!({})).await;
     assert!(back.contains("heading \"Welcome\""), "{back}");
     assert!(surfer.text("web_browser_forward", json!({})).await.contains("Second page"));
-    assert!(surfer.text("web_browser_refresh", json!({})).await.contains("Second page"));
+    let again = surfer.text("web_browser_refresh", json!({})).await;
+    assert!(again.contains("Second page"), "{again}");
     assert!(surfer.text("web_browser_scroll", json!({"direction": "down"})).await.contains("Second page"));
     assert!(surfer.error("web_browser_scroll", json!({"direction": "left"})).await.contains("direction"));
     let stale = surfer.error("web_browser_click", json!({"element_id": id})).await;

@@ -161,11 +161,12 @@ pub enum McpClient {
     Windsurf,
     GeminiCli,
     Codex,
+    Opencode,
 }
 
 pub(super) const LOCK_HELP: &str = "\
-The lock keeps the definition of every tool: name, description, schemas, annotations, and the server's command. With \
---check nothing is written: a tool that differs from the lock is shown with the difference, and the exit code is 1.
+The lock keeps the definition of every tool: name, description, schemas, annotations, and the server's command. A tool that \
+is approved for the first time is one line; --verbose prints its definition. With --check nothing is written: a tool that differs from the lock is shown with the difference, and the exit code is 1.
 
 Examples:
   toolwright mcp lock --name files -- npx -y @modelcontextprotocol/server-filesystem .
@@ -193,7 +194,7 @@ pub struct McpTarget {
     /// Run the server in this folder.
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
-    /// Show what the server writes on stderr.
+    /// Show what the server writes on stderr, and definitions of tools whole.
     #[arg(long)]
     pub verbose: bool,
     /// Run the server in a sandbox, which the next options describe.
@@ -223,8 +224,8 @@ pub struct McpCall {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub timeout: Duration,
     /// Save pictures and other files of the result here.
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
-    pub save_to: PathBuf,
+    #[arg(long, value_name = "FOLDER")]
+    pub save_to: Option<PathBuf>,
     #[command(flatten)]
     pub target: McpTarget,
 }

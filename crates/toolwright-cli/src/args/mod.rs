@@ -1,5 +1,6 @@
 //! The command line. Every word of help is here, and in the files beside: one for each group of commands.
 
+mod hook;
 mod mcp;
 mod read;
 mod runs;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+pub use hook::{Hook, HookAnswer, HookClient, HookInstall, HookWhat};
 pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
 pub use read::ReadArgs;
 pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, Undo, ViewArgs};
@@ -85,6 +87,9 @@ pub enum Command {
     /// List, call and lock the tools of an MCP server.
     #[command(subcommand)]
     Mcp(Mcp),
+    /// Answer the hooks of other agents: your rules about their calls, and a record of them.
+    #[command(after_help = hook::HOOK_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+    Hook(Hook),
     /// List, filter and show recorded runs.
     #[command(after_help = runs::RUNS_EXAMPLES, args_conflicts_with_subcommands = true)]
     Runs(Runs),

@@ -87,8 +87,8 @@ pub struct CallArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub max_output: usize,
     /// Save pictures and other files of the result here.
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
-    pub save_to: PathBuf,
+    #[arg(long, value_name = "FOLDER")]
+    pub save_to: Option<PathBuf>,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]

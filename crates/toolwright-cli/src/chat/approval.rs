@@ -1,7 +1,8 @@
 //! Calls that wait for the person's decision.
 
 use tokio::sync::oneshot;
-use toolwright::{Choice, Decision, Rule, RuleDecision, ToolCall, Validator};
+use toolwright::approval::{Choice, Decision, Rule, RuleDecision, Validator};
+use toolwright::content::ToolCall;
 
 /// The keys that answer a question: the word each stands for, how it is offered, and what it comes to.
 pub const KEYS: [(char, &str, &str, Choice); 6] = [
@@ -43,7 +44,8 @@ pub struct Question {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolwright::{Policy, ToolSpec};
+    use toolwright::Policy;
+    use toolwright::tool::ToolSpec;
 
     #[test]
     fn the_rule_of_always_approves_the_call_and_nothing_else() {

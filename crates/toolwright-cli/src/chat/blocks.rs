@@ -1,7 +1,7 @@
 //! What a saved message says, as blocks: our own, and those that LangChain keeps as a vendor gave them.
 
 use serde_json::{Value, json};
-use toolwright::{Content, Media, MediaSource, ToolCall};
+use toolwright::content::{Content, Media, MediaSource, ToolCall};
 
 /// The content of a message. A block that refers to one of the message's `calls` is not content: it tells the
 /// place of the call.

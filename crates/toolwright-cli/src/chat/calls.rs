@@ -2,7 +2,11 @@
 
 use std::time::Instant;
 
-use toolwright::{CallNote, ErrorInfo, EventKind, Message, ToolCall, ToolResult, call_text, text};
+use toolwright::approval::call_text;
+use toolwright::content::{Message, ToolCall, ToolResult};
+use toolwright::events::EventKind;
+use toolwright::tool::{CallNote, ErrorInfo};
+use toolwright_core::text;
 
 use crate::commands::runs::span;
 use crate::lines::{DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, cut};
@@ -244,7 +248,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use toolwright::ErrorKind;
+    use toolwright::tool::ErrorKind;
 
     use super::*;
 

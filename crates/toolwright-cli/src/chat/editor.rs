@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use regex::Regex;
-use toolwright::text::is_hidden;
+use toolwright_core::text::is_hidden;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::lines::{DIM, PLAIN, StyledLine, width};

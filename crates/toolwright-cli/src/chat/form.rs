@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use toolwright::{Form, FormBody, FormReply};
+use toolwright::approval::{Form, FormBody, FormReply};
 
 use super::editor::{Done, Editor};
 use crate::form_fields::Field;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crossterm::event::KeyModifiers;
     use serde_json::json;
-    use toolwright::FormAuthor;
+    use toolwright::approval::FormAuthor;
 
     fn form() -> (FormEditor, oneshot::Receiver<FormReply>) {
         let (sender, answer) = oneshot::channel();

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use toolwright::Redactor;
+use toolwright::events::Redactor;
 
 use crate::write_file::{self, FileAccess};
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_secret_is_not_kept() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
-        let redactor = Redactor::new([toolwright::Secret::new("hunter2-hunter2")]);
+        let redactor = Redactor::new([toolwright::tool::Secret::new("hunter2-hunter2")]);
         let inputs = ["log in with hunter2-hunter2".to_owned()];
         add_to(folder.path(), &without_secrets(&inputs, &redactor))?;
         assert_eq!(read_from(folder.path()), ["log in with [redacted]"]);

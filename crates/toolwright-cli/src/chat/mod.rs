@@ -33,11 +33,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use toolwright::Run;
+use toolwright::content::Message;
+use toolwright::events::{Event, Redactor};
+use toolwright::file::{Caller, Sandboxing};
 use toolwright::lang::Wanted;
-use toolwright::session::{Caller, Sandboxing};
-use toolwright::{
-    Conversation, Event, Message, Model, ModelDelta, Redactor, Run, RunBuilder, RunEnd, StopReason,
-};
+use toolwright::model::{DynModel, ModelDelta, StopReason};
+use toolwright::run::{Conversation, RunBuilder, RunEnd};
 
 use crate::args::Chat;
 use crate::console::{Console, Delivery};
@@ -64,7 +66,7 @@ struct ChatApp {
     console: Console,
     conversation: Conversation,
     run: Run,
-    model: Arc<dyn Model>,
+    model: Arc<DynModel>,
     /// Names of models in the file, and what they stand for.
     names: models::Named,
     ui: Ui,
@@ -113,7 +115,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let loaded = opened.loaded();
     let chat = loaded.and_then(|loaded| loaded.chat()).cloned();
     let names = opened.parsed.models();
-    let model: Arc<dyn Model> = Arc::from(match (&what.model, &chat) {
+    let model: Arc<DynModel> = Arc::from(match (&what.model, &chat) {
         (None, Some(chat)) => models::choose_for(console, &chat.model_ref, &names)?,
         (wanted, _) => models::choose(console, wanted.as_deref(), &names)?,
     });
@@ -212,7 +214,7 @@ fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<SavedCh
     let is_session = |path: &Path| path.to_string_lossy().ends_with(session::ENDING);
     // A session may be named as `/save` was told it.
     if let Some(name) = what.file.take_if(|path| !path.exists() && !is_session(path)) {
-        what.file = Some(toolwright::text::with_ending(&name.to_string_lossy(), session::ENDING).into());
+        what.file = Some(toolwright_core::text::with_ending(&name.to_string_lossy(), session::ENDING).into());
     }
     let named = what.file.as_deref().filter(|path| is_session(path));
     let path = named.map(Path::to_owned).or_else(session::last);
@@ -535,7 +537,7 @@ impl ChatApp {
     /// A file for a command, with its ending. In the demo it stands where the program was started.
     fn named(&self, name: &str, ending: &str) -> anyhow::Result<PathBuf> {
         anyhow::ensure!(!name.is_empty(), "write a name after the command");
-        let name = toolwright::text::with_ending(name, ending);
+        let name = toolwright_core::text::with_ending(name, ending);
         Ok(if self.demo { self.folder.join(name) } else { PathBuf::from(name) })
     }
 

@@ -2,7 +2,7 @@
 //! answer.
 
 use tokio::sync::{mpsc, oneshot};
-use toolwright::{ApprovalRequest, BoxFuture, Decision, Form, FormReply, Notice, Person, call_text};
+use toolwright::approval::{ApprovalRequest, Decision, Form, FormReply, Notice, Person, call_text};
 
 use super::approval::{KEYS, Question, approving_rule};
 use super::form::FormEditor;
@@ -39,17 +39,16 @@ impl ChatPerson {
 }
 
 impl Person for ChatPerson {
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async { self.decide(request).await.unwrap_or_else(|| Decision::reject("nobody answered")) })
+    async fn approve(&self, request: &ApprovalRequest<'_>) -> Decision {
+        self.decide(request).await.unwrap_or_else(|| Decision::reject("nobody answered"))
     }
 
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(async { self.fill_in(form).await.unwrap_or(FormReply::Cancelled) })
+    async fn answer(&self, form: &Form) -> FormReply {
+        self.fill_in(form).await.unwrap_or(FormReply::Cancelled)
     }
 
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    async fn notify(&self, notice: &Notice) {
         // A chat that has ended shows nothing.
         let _ = self.0.send(News::Notice(notice.clone()));
-        Box::pin(async {})
     }
 }

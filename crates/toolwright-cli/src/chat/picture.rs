@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use base64::Engine as _;
-use toolwright::Media;
+use toolwright::content::Media;
 
 use super::sixel;
 use crate::write_file::{self, FileAccess};

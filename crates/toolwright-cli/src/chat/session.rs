@@ -6,8 +6,10 @@ use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use toolwright::content::{AssistantMessage, Content, Message, ToolCall, ToolResult};
+use toolwright::events::Redactor;
 use toolwright::lang::read_data;
-use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, Redactor, ToolCall, ToolResult};
+use toolwright::tool::{ErrorInfo, ErrorKind};
 
 use super::blocks::{self, Blocks};
 use crate::report::Usage;

@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
-use toolwright::text::clip;
-use toolwright::{Content, Decision, EventKind, Message, Notice, Redactor, ToolCall, ToolResult};
+use toolwright::approval::{Decision, Notice};
+use toolwright::content::{Content, Message, ToolCall, ToolResult};
+use toolwright::events::{EventKind, Redactor};
+use toolwright_core::text::clip;
 
 use self::asking::PromptOutcome;
 use super::approval::Question;

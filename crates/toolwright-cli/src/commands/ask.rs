@@ -6,13 +6,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
+use toolwright::approval::call_text;
+use toolwright::content::{Content, Message, ToolCall, ToolResult};
+use toolwright::events::{Event, EventKind};
+use toolwright::file::Caller;
+use toolwright::limits::RunLimits;
+use toolwright::model::{DynModel, ModelDelta, StopReason, ToolChoice};
 use toolwright::prompted::{PromptFormat, Prompted};
-use toolwright::session::Caller;
-use toolwright::{
-    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, LoopOptions, Message, Model, ModelDelta,
-    Policy, RunBuilder, RunEnd, RunError, RunLimits, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
-    Toolset, call_text, completion, text,
-};
+use toolwright::run::{Conversation, LoopOptions, RunBuilder, RunEnd, RunError, completion};
+use toolwright::tool::{CallNote, ErrorInfo, Secret};
+use toolwright::{Policy, Toolset};
+use toolwright_core::text;
 
 use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::commands::told_to_stop;
@@ -41,7 +45,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     let Prepared { builder, named, secrets, limits, used } =
         prepare(console, &what.using, file.as_ref()).await?;
     let model = models::choose(console, what.model.as_deref(), &named)?;
-    let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
+    let model: Arc<DynModel> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
     let mut builder = builder.limits(RunLimits { turns: Some(turns), ..limits }).model(model.clone());
     if let Some(bytes) = what.max_output {
@@ -179,7 +183,7 @@ pub async fn prepare(
 }
 
 /// The model, told about the tools in the prompt when that was asked for.
-pub fn prompted(model: Box<dyn Model>, format: Option<PromptWay>) -> Box<dyn Model> {
+pub fn prompted(model: Box<DynModel>, format: Option<PromptWay>) -> Box<DynModel> {
     match format {
         None => model,
         Some(PromptWay::Xml) => Box::new(Prompted::new(model).format(PromptFormat::Xml)),

@@ -6,11 +6,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use toolwright::Toolset;
+use toolwright::content::{Content, Media, ToolCall, ToolResult};
+use toolwright::events::{Event, EventKind};
+use toolwright::file::{Caller, Connect, Sandboxing};
 use toolwright::lang::Wanted;
-use toolwright::session::{Caller, Connect, Sandboxing};
-use toolwright::{
-    CallNote, Content, Event, EventKind, Media, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
-};
+use toolwright::run::RunEnd;
+use toolwright::tool::{CallNote, ToolDef};
 
 use crate::args::CallArgs;
 use crate::commands::until_stopped;
@@ -70,7 +72,7 @@ pub async fn run(what: CallArgs, console: &Console) -> anyhow::Result<()> {
     if json {
         console.line(serde_json::to_string(&result)?)?;
     } else {
-        print(console, &result, &what.save_to)?;
+        print(console, &result, what.save_to.as_deref())?;
         if result.error.is_none() {
             report::hint_to_write(console, &result.to_text());
         }
@@ -138,12 +140,12 @@ fn with_timeout(tools: Toolset, what: &CallArgs) -> anyhow::Result<Toolset> {
 
 /// An error when reading the JSON text would change a number in it, or drop a value.
 fn all_kept(json: &str) -> anyhow::Result<()> {
-    if let Some(key) = toolwright::schema::repeated_key(json) {
-        let key = printable(&toolwright::text::clip(&key, 100));
+    if let Some(key) = toolwright::tool::schema::repeated_key(json) {
+        let key = printable(&toolwright_core::text::clip(&key, 100));
         return Err(Usage::new(format!("the key `{key}` is in the arguments twice")).into());
     }
-    let Some(number) = toolwright::schema::lossy_integer(json) else { return Ok(()) };
-    let number = toolwright::text::clip(number, 100);
+    let Some(number) = toolwright::tool::schema::lossy_integer(json) else { return Ok(()) };
+    let number = toolwright_core::text::clip(number, 100);
     let error = Usage::new(format!("the number {number} has more digits than are kept"));
     Err(error
         .hint("integers have at most 64 bits; write a larger one as text where the tool takes text")
@@ -222,7 +224,8 @@ pub fn show(console: &Console, event: &EventKind) {
     }
 }
 
-pub fn print(console: &Console, result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+/// Prints a result. Its files are saved in a folder, if one was named.
+pub fn print(console: &Console, result: &ToolResult, folder: Option<&Path>) -> anyhow::Result<()> {
     let mut out = console.stdout();
     let to_people = out.is_terminal();
     let mut not_saved = None;
@@ -240,7 +243,13 @@ pub fn print(console: &Console, result: &ToolResult, folder: &Path) -> anyhow::R
             | Content::Audio(media)
             | Content::Video(media)
             | Content::Document(media) => {
-                let path = folder.join(file_name(result, index, media));
+                let name = file_name(result, index, media);
+                let Some(folder) = folder else {
+                    let what = prompt::printable(&media.mime_type);
+                    console.say(format_args!("`{name}` ({what}) is not shown; --save-to FOLDER saves it"));
+                    continue;
+                };
+                let path = folder.join(name);
                 // The rest of the result is shown all the same: the call was made.
                 match media.bytes().map_err(Into::into).and_then(|bytes| save(&path, &bytes)) {
                     Ok(()) => console.say(format_args!("saved {}", path.display())),

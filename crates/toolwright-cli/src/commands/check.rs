@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use toolwright::lang::Severity;
-use toolwright::{DataError, Policy, Toolset};
+use toolwright::{Policy, Toolset};
+use toolwright_core::DataError;
 
 use crate::args::Check;
 use crate::console::Console;

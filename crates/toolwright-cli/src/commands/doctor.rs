@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use toolwright::vendor::VENDORS;
+use toolwright::model::vendor::VENDORS;
 
 use crate::console::Console;
 use crate::{lines, models, runs, toolbox};

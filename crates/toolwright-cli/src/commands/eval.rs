@@ -1,6 +1,6 @@
 //! `toolwright eval`: one template.
 
-use toolwright::expr::{Error, EvalLimits, Program, Template, Value, Variables};
+use toolwright::lang::expr::{Error, EvalLimits, Program, Template, Value, Variables};
 
 use crate::args::Eval;
 use crate::console::Console;

@@ -4,13 +4,16 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use toolwright::content::ToolCall;
+use toolwright::events::Event;
 use toolwright::mcp::{
     Answers, DefinitionFinding, HttpTarget, LockFile, LockedServer, LockedTool, McpServer, McpServerBuilder,
     ServerCommand, ServerStatus, Target, inspect_definition, visible,
 };
-use toolwright::{
-    ErrorInfo, ErrorKind, Event, ExecRequest, Policy, Run, Secret, ToolCall, ToolSource as _, Toolset,
-};
+use toolwright::sandbox::ExecRequest;
+use toolwright::tool::{ErrorInfo, ErrorKind, Secret, ToolSource as _};
+use toolwright::{Policy, Run, Toolset};
+use toolwright_core::text::clip;
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};
@@ -70,7 +73,7 @@ async fn call_tool(console: &Console, what: McpCall) -> anyhow::Result<()> {
     if json {
         console.line(serde_json::to_string(&result)?)?;
     } else {
-        call::print(console, &result, &what.save_to)?;
+        call::print(console, &result, what.save_to.as_deref())?;
     }
     match result.error {
         None => Ok(()),
@@ -95,6 +98,7 @@ async fn lock(console: &Console, what: McpLock) -> anyhow::Result<()> {
     let now = server.lock().await.map_err(|error| anyhow::anyhow!("{error}"))?;
     server.stop().await;
     let before = file.servers.get(&what.name).cloned().unwrap_or_default();
+    let is_new = before.tools.is_empty();
     let mut changes: Vec<(String, Vec<String>)> = now
         .tools
         .keys()
@@ -132,26 +136,48 @@ async fn lock(console: &Console, what: McpLock) -> anyhow::Result<()> {
             json!({"server": what.name, "tools": now.tools.len(), "changes": changed, "findings": found}),
         )?;
     } else {
+        // The definitions of a server that is approved for the first time are one difference each, and may be
+        // hundreds of kilobytes.
+        let in_full = what.target.verbose || !is_new;
         for (tool, lines) in &changes {
-            console.line(tool)?;
-            lines.iter().try_for_each(|line| console.line(format_args!("    {line}")))?;
+            match in_full {
+                true => {
+                    console.line(tool)?;
+                    lines.iter().try_for_each(|line| console.line(format_args!("    {line}")))?;
+                }
+                false => console.line(summary(&now, tool))?,
+            }
+        }
+        if !in_full && !changes.is_empty() {
+            console.say("--verbose shows the definitions whole");
         }
     }
     if what.check {
         return match changes.len() {
             0 => {
-                console.say(format_args!("{} tools are as they were approved", now.tools.len()));
+                let (tools, verb) = match now.tools.len() {
+                    1 => ("1 tool".to_owned(), "is as it was"),
+                    count => (format!("{count} tools"), "are as they were"),
+                };
+                console.say(format_args!("{tools} {verb} approved"));
                 Ok(())
             }
             _ if another => anyhow::bail!("the server is not the one of the lock"),
             count => anyhow::bail!("{count} of the tools differ from the lock"),
         };
     }
-    let count = now.tools.len();
+    let tools = report::counted(now.tools.len() as u64, "tool");
     file.servers.insert(what.name, now);
     file.save(&what.file).map_err(report::unusable)?;
-    console.say(format_args!("approved {count} tools in `{}`", what.file.display()));
+    console.say(format_args!("approved {tools} in `{}`", what.file.display()));
     Ok(())
+}
+
+/// A tool in one line: its name, and how its description begins.
+fn summary(server: &LockedServer, tool: &str) -> String {
+    let description = server.tools.get(tool).and_then(|locked| locked.definition["description"].as_str());
+    let line = description.unwrap_or_default().trim().lines().next().unwrap_or_default();
+    format!("{:<24} {}", visible(tool), visible(&clip(line, 100))).trim_end().to_owned()
 }
 
 /// What a person should read of the definitions that are to be approved; also where they speak of tools of

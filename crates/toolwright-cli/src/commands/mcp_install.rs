@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use serde_json::{Map, Value, json};
+use toolwright::lang::{Severity, Wanted};
 
 use crate::args::{McpClient, McpInstall};
 use crate::console::Console;
-use crate::json_text;
-use crate::report::Usage;
-use crate::write_file::{self, FileAccess};
+use crate::opening::FileChoice;
+use crate::report::{self, Usage};
+use crate::{client_files, json_text, toml_text};
 
 /// How a client keeps its servers.
 struct ConfigFormat {
@@ -17,48 +17,139 @@ struct ConfigFormat {
     path: PathBuf,
     /// The key the servers stand under.
     key: &'static str,
-    /// Whether an entry says what kind it is.
-    typed: bool,
+    /// How an entry is written.
+    style: EntryStyle,
     /// What an address is called.
     url: &'static str,
+}
+
+/// How an entry is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryStyle {
+    /// `command` and `args`, or an address.
+    Plain,
+    /// The same, with `type`: `stdio` or `http`.
+    Typed,
+    /// As opencode has it: one list with the command, and `type`: `local` or `remote`.
+    OpenCode,
+}
+
+/// How a client passes variables of its own environment on to a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum VariablePassing {
+    /// All of them, by itself.
+    Inherited,
+    /// Those that a list of this name names.
+    Listed(&'static str),
+    /// Those that `env` names, with a reference to each.
+    Referenced,
+    /// It is not started from a shell, so they are set in its own settings.
+    SetThere,
+}
+
+impl VariablePassing {
+    fn of(client: McpClient) -> Self {
+        match client {
+            McpClient::ClaudeCode | McpClient::Opencode => VariablePassing::Inherited,
+            McpClient::Codex => VariablePassing::Listed("env_vars"),
+            McpClient::GeminiCli => VariablePassing::Referenced,
+            McpClient::ClaudeDesktop | McpClient::Cursor | McpClient::Vscode | McpClient::Windsurf => {
+                VariablePassing::SetThere
+            }
+        }
+    }
+
+    /// Adds variables to an entry.
+    fn add(self, entry: &mut Map<String, Value>, names: &[String]) {
+        if names.is_empty() {
+            return;
+        }
+        match self {
+            VariablePassing::Inherited | VariablePassing::SetThere => {}
+            VariablePassing::Listed(key) => {
+                entry.insert(key.to_owned(), json!(names));
+            }
+            VariablePassing::Referenced => {
+                let reference = |name: &String| (name.clone(), json!(format!("${name}")));
+                entry.insert("env".to_owned(), names.iter().map(reference).collect::<Map<_, _>>().into());
+            }
+        }
+    }
 }
 
 pub fn run(what: McpInstall, console: &Console) -> anyhow::Result<()> {
     let json = console.is_json();
     let form = form(what.client, what.project)?;
-    let entry = entry(&form, &what)?;
+    let names = what.file.as_deref().map_or(Ok(Vec::new()), variables)?;
+    let mut entry = entry(&form, &what)?;
+    let passing = VariablePassing::of(what.client);
+    passing.add(&mut entry, &names);
+    if passing == VariablePassing::SetThere && !names.is_empty() {
+        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        console.say(format_args!(
+            "the file needs {names}: set them in `env` of the entry, or where the client is started"
+        ));
+    }
+    if what.client == McpClient::GeminiCli {
+        console.say("Gemini CLI starts servers in trusted folders only (`/trust`)");
+    }
     if what.client == McpClient::ClaudeDesktop && what.url.is_some() {
         console.say("the file of Claude Desktop takes programs only: `mcp-remote` (npm, needs Node) passes on to the address. For one on the internet, Settings > Connectors does without it");
     }
     let mut servers = Map::new();
-    servers.insert(what.name.clone(), entry.clone());
+    servers.insert(what.name.clone(), entry.clone().into());
     let told = |settings: Value| json!({"file": form.path.to_string_lossy(), "settings": settings, "written": what.write});
-    if what.client == McpClient::Codex {
-        if json && !what.write {
-            return Ok(console.line(told(json!({"mcp_servers": servers})))?);
-        }
-        return codex(console, &what, &entry, &form.path);
-    }
     if json && !what.write {
         return Ok(console.line(told(json!({form.key: servers})))?);
     }
     if !what.write {
-        console.line(serde_json::to_string_pretty(&json!({form.key: servers}))?)?;
+        match is_toml(&form.path) {
+            true => console.line(toml_text::table(form.key, &what.name, &entry).trim_end())?,
+            false => console.line(serde_json::to_string_pretty(&json!({form.key: servers}))?)?,
+        }
         console.say(format_args!("put this into {}, or say --write", form.path.display()));
         return Ok(());
     }
-    let place = settled(&form.path)?;
-    let text = read(&place)?;
-    let Some((text, known)) = json_text::put(&text, form.key, &what.name, &entry) else {
-        return Err(Usage::new(format!("`{}` in {} is not an object", form.key, form.path.display())).into());
+    let place = client_files::settled(&form.path)?;
+    let (text, known) = match is_toml(&form.path) {
+        true => {
+            toml_text::put(&client_files::read(&place)?, form.key, &what.name, &entry).map_err(|why| {
+                let problem = Usage::new(format!("{} cannot be changed: {why}", form.path.display()));
+                problem.hint("leave out --write, and add what is printed by hand")
+            })?
+        }
+        false => json_text::put(&client_files::read_json(&place)?, form.key, &what.name, &entry.into())
+            .ok_or_else(|| {
+                Usage::new(format!("`{}` in {} is not an object", form.key, form.path.display()))
+            })?,
     };
-    write(&place, &text)?;
+    client_files::write(&place, &text)?;
     if json {
         return Ok(console.line(told(json!({form.key: servers})))?);
     }
     let word = if known { "replaced" } else { "added" };
     console.say(format_args!("{word} `{}` in {}; start the client again", what.name, form.path.display()));
     Ok(())
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "toml")
+}
+
+/// The variables that a file of tools uses. A file with mistakes is refused before anything is written: most
+/// clients do not show why a server did not start.
+fn variables(path: &Path) -> anyhow::Result<Vec<String>> {
+    let choice = FileChoice::named(path);
+    crate::files::exists(path)?;
+    let parsed = choice.parse_inert()?;
+    let known = parsed.known(parsed.environment()?)?;
+    let known = known.arguments(&super::run::arguments(path, &[]));
+    let problems = parsed.file.check(&known);
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(report::refused(&problems).into());
+    }
+    let needs = parsed.file.needs(&Wanted::everything());
+    Ok(parsed.file.variables(&known, &needs).into_iter().map(|variable| variable.name).collect())
 }
 
 fn form(client: McpClient, project: bool) -> anyhow::Result<ConfigFormat> {
@@ -68,23 +159,30 @@ fn form(client: McpClient, project: bool) -> anyhow::Result<ConfigFormat> {
         None if cfg!(target_os = "macos") => home.join("Library/Application Support"),
         None => home.join(".config"),
     };
-    let plain = |path: PathBuf| ConfigFormat { path, key: "mcpServers", typed: false, url: "url" };
+    let plain =
+        |path: PathBuf| ConfigFormat { path, key: "mcpServers", style: EntryStyle::Plain, url: "url" };
     let only_user = |form: ConfigFormat| match project {
         true => Err(Usage::new("this client keeps servers for the user only; leave out --project")),
         false => Ok(form),
     };
     Ok(match client {
         McpClient::ClaudeDesktop => only_user(plain(config.join("Claude/claude_desktop_config.json")))?,
-        McpClient::ClaudeCode if project => ConfigFormat { typed: true, ..plain(".mcp.json".into()) },
-        McpClient::ClaudeCode => ConfigFormat { typed: true, ..plain(home.join(".claude.json")) },
+        McpClient::ClaudeCode if project => {
+            ConfigFormat { style: EntryStyle::Typed, ..plain(".mcp.json".into()) }
+        }
+        McpClient::ClaudeCode => {
+            ConfigFormat { style: EntryStyle::Typed, ..plain(home.join(".claude.json")) }
+        }
         McpClient::Cursor if project => plain(".cursor/mcp.json".into()),
         McpClient::Cursor => plain(home.join(".cursor/mcp.json")),
         McpClient::Vscode if project => {
-            ConfigFormat { key: "servers", typed: true, ..plain(".vscode/mcp.json".into()) }
+            ConfigFormat { key: "servers", style: EntryStyle::Typed, ..plain(".vscode/mcp.json".into()) }
         }
-        McpClient::Vscode => {
-            ConfigFormat { key: "servers", typed: true, ..plain(config.join("Code/User/mcp.json")) }
-        }
+        McpClient::Vscode => ConfigFormat {
+            key: "servers",
+            style: EntryStyle::Typed,
+            ..plain(config.join("Code/User/mcp.json"))
+        },
         McpClient::Windsurf => only_user(ConfigFormat {
             url: "serverUrl",
             ..plain(home.join(".codeium/windsurf/mcp_config.json"))
@@ -93,12 +191,22 @@ fn form(client: McpClient, project: bool) -> anyhow::Result<ConfigFormat> {
             ConfigFormat { url: "httpUrl", ..plain(".gemini/settings.json".into()) }
         }
         McpClient::GeminiCli => ConfigFormat { url: "httpUrl", ..plain(home.join(".gemini/settings.json")) },
-        McpClient::Codex => only_user(plain(home.join(".codex/config.toml")))?,
+        McpClient::Codex => {
+            let folder = std::env::var_os("CODEX_HOME").filter(|folder| !folder.is_empty());
+            let folder = folder.map_or_else(|| home.join(".codex"), PathBuf::from);
+            only_user(ConfigFormat { key: "mcp_servers", ..plain(folder.join("config.toml")) })?
+        }
+        McpClient::Opencode => {
+            let folder = std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty());
+            let folder = folder.map_or_else(|| home.join(".config"), PathBuf::from);
+            let path = if project { "opencode.json".into() } else { folder.join("opencode/opencode.json") };
+            ConfigFormat { key: "mcp", style: EntryStyle::OpenCode, ..plain(path) }
+        }
     })
 }
 
 /// The entry of our server. The program is named by its full path: clients with windows have no shell's PATH.
-fn entry(form: &ConfigFormat, what: &McpInstall) -> anyhow::Result<Value> {
+fn entry(form: &ConfigFormat, what: &McpInstall) -> anyhow::Result<Map<String, Value>> {
     let mut entry = Map::new();
     if let Some(url) = &what.url {
         if !(url.starts_with("https://") || url.starts_with("http://")) {
@@ -109,112 +217,31 @@ fn entry(form: &ConfigFormat, what: &McpInstall) -> anyhow::Result<Value> {
             // Its file takes commands only; this one speaks to the address for it.
             entry.insert("command".to_owned(), json!("npx"));
             entry.insert("args".to_owned(), json!(["-y", "mcp-remote", url]));
-            return Ok(entry.into());
+            return Ok(entry);
         }
-        if form.typed {
-            entry.insert("type".to_owned(), json!("http"));
+        match form.style {
+            EntryStyle::Plain => {}
+            EntryStyle::Typed => drop(entry.insert("type".to_owned(), json!("http"))),
+            EntryStyle::OpenCode => drop(entry.insert("type".to_owned(), json!("remote"))),
         }
         entry.insert(form.url.to_owned(), json!(url));
-        return Ok(entry.into());
+        return Ok(entry);
     }
-    let program = std::env::current_exe()?;
+    let program = std::env::current_exe()?.display().to_string();
     let mut args = vec!["serve".to_owned()];
     if let Some(file) = &what.file {
-        let file = std::path::absolute(file)?;
-        if !file.exists() {
-            return Err(Usage::new(format!("there is no file `{}`", file.display())).into());
-        }
-        args.push(file.display().to_string());
+        args.push(std::path::absolute(file)?.display().to_string());
     }
-    if form.typed {
+    if form.style == EntryStyle::OpenCode {
+        args.insert(0, program);
+        entry.insert("type".to_owned(), json!("local"));
+        entry.insert("command".to_owned(), json!(args));
+        return Ok(entry);
+    }
+    if form.style == EntryStyle::Typed {
         entry.insert("type".to_owned(), json!("stdio"));
     }
-    entry.insert("command".to_owned(), json!(program.display().to_string()));
+    entry.insert("command".to_owned(), json!(program));
     entry.insert("args".to_owned(), json!(args));
-    Ok(entry.into())
-}
-
-/// Codex keeps its servers in TOML, which is only printed.
-fn codex(console: &Console, what: &McpInstall, entry: &Value, path: &Path) -> anyhow::Result<()> {
-    if what.write {
-        let problem = Usage::new("the file of this client is not written by us");
-        return Err(problem
-            .hint(format!("leave out --write, and add what is printed to {}", path.display()))
-            .into());
-    }
-    // Strings and lists of strings look the same in TOML and in JSON.
-    console.line(format_args!("[mcp_servers.{}]", serde_json::to_string(&what.name)?))?;
-    for (key, value) in entry.as_object().into_iter().flatten() {
-        console.line(format_args!("{key} = {value}"))?;
-    }
-    console.say(format_args!("put this into {}", path.display()));
-    Ok(())
-}
-
-/// Where the settings are. People link them to a folder of settings they keep together: such a link is
-/// followed when it, the file and their folders are the user's own. A link in a project may be a stranger's,
-/// and is replaced.
-fn settled(path: &Path) -> anyhow::Result<PathBuf> {
-    use std::os::unix::fs::MetadataExt as _;
-    let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-    if path.is_relative() || !is_link {
-        return Ok(path.to_owned());
-    }
-    let user = rustix::process::geteuid().as_raw();
-    let own = |found: std::io::Result<std::fs::Metadata>| found.is_ok_and(|found| found.uid() == user);
-    let own_folder = |file: &Path| {
-        let folder = file.parent().map(std::fs::metadata);
-        folder.is_some_and(|found| found.is_ok_and(|found| found.uid() == user && found.mode() & 0o022 == 0))
-    };
-    match std::fs::canonicalize(path) {
-        Ok(target)
-            if own(std::fs::symlink_metadata(path))
-                && own(std::fs::metadata(&target))
-                && own_folder(path)
-                && own_folder(&target) =>
-        {
-            Ok(target)
-        }
-        found => {
-            let target =
-                found.map_or_else(|_| "nothing".to_owned(), |target| format!("`{}`", target.display()));
-            let problem = format!(
-                "`{}` is a link to {target}: it is followed only when it, the file and their folders are yours, and nobody else can write there",
-                path.display()
-            );
-            Err(Usage::new(problem).hint("leave out --write, and add what is printed by hand").into())
-        }
-    }
-}
-
-/// The settings as they stand there: a JSON object.
-fn read(path: &Path) -> anyhow::Result<String> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) if text.trim().is_empty() => return Ok("{}\n".to_owned()),
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok("{}\n".to_owned()),
-        Err(error) => return Err(Usage::new(format!("cannot read {}: {error}", path.display())).into()),
-    };
-    match serde_json::from_str::<Map<String, Value>>(&text) {
-        Ok(_) => Ok(text),
-        // Comments and other extensions of JSON are not read right.
-        Err(_) => {
-            let problem = Usage::new(format!("{} is not plain JSON, so it is left alone", path.display()));
-            Err(problem.hint("leave out --write, and add what is printed by hand").into())
-        }
-    }
-}
-
-/// Replaces the file whole, so that a crash leaves the old one or the new one.
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-        // A project may come from a stranger, and its `.cursor` lead into the user's own.
-        if path.is_relative() && std::fs::symlink_metadata(folder)?.is_symlink() {
-            let problem =
-                Usage::new(format!("`{}` is a link, so nothing is written there", folder.display()));
-            return Err(problem.hint("leave out --write, and add what is printed by hand").into());
-        }
-    }
-    write_file::replace(path, text.as_bytes(), FileAccess::Inherit)
+    Ok(entry)
 }

@@ -18,13 +18,15 @@ pub mod run;
 pub mod runs;
 pub mod sandbox;
 pub mod serve;
+pub mod serve_reload;
 pub mod step;
 pub mod tools;
 pub mod trust;
 pub mod undo;
 pub mod view;
 
-use toolwright::{Run, RunEnd};
+use toolwright::Run;
+use toolwright::run::RunEnd;
 
 /// Waits for Ctrl-C or for SIGTERM, which service managers send.
 pub async fn told_to_stop() -> &'static str {

@@ -12,7 +12,7 @@ use toolwright::documents::{
     Document, DocumentError, DocumentErrorKind, FigureDetail, PageRange, ReadLimits, ReadOptions,
     WorkerLimits, read_in_worker, render,
 };
-use toolwright::{ErrorInfo, ErrorKind};
+use toolwright::tool::{ErrorInfo, ErrorKind};
 
 use crate::args::ReadArgs;
 use crate::console::Console;

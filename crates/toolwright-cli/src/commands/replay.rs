@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolwright::content::{AssistantMessage, Message, ToolCall, ToolResult};
+use toolwright::events::{Durability, Event, EventKind};
+use toolwright::file::Connect;
 use toolwright::lang::{CLI_TOOL, Loaded};
-use toolwright::session::Connect;
-use toolwright::text::clip;
-use toolwright::{
-    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, LoopOptions, Message,
-    Run, RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec,
-    Toolset,
-};
+use toolwright::run::{Conversation, LoopOptions, RunEnd, RunError, ToolCalls};
+use toolwright::tool::{ErrorInfo, ErrorKind, ToolDef, ToolSpec};
+use toolwright::{Run, ToolError, ToolOutput, Toolset};
+use toolwright_core::text::clip;
 
 use crate::args::Replay;
 use crate::commands::{ask, diff, run};

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use toolwright_util::lock;
-
+use toolwright::Run;
+use toolwright::events::{Event, EventKind};
+use toolwright::file::{Caller, Sandboxing};
 use toolwright::lang::{Cli, CliResult, Wanted};
-use toolwright::session::{Caller, Sandboxing};
-use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
+use toolwright::run::RunEnd;
+use toolwright::tool::CallNote;
+use toolwright_util::lock;
 
 use crate::args::RunFile;
 use crate::commands::until_stopped;

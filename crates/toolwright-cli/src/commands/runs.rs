@@ -6,7 +6,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use toolwright::{CallEffect, CallNote, EFFECT_NOTE, EventKind, Message, ToolCall, call_text, text};
+use toolwright::approval::call_text;
+use toolwright::content::{Message, ToolCall};
+use toolwright::events::EventKind;
+use toolwright::sandbox::{CallEffect, EFFECT_NOTE};
+use toolwright::tool::CallNote;
+use toolwright_core::text;
 
 use crate::args::{Runs, RunsWhat};
 use crate::changes;
@@ -313,7 +318,7 @@ pub fn took(micros: Option<u64>) -> String {
 }
 
 fn moment(micros: u64) -> String {
-    toolwright::format_time(UNIX_EPOCH + Duration::from_micros(micros))
+    toolwright_runtime::format_time(UNIX_EPOCH + Duration::from_micros(micros))
 }
 
 /// A time span as a person says it.

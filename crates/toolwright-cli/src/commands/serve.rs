@@ -1,20 +1,26 @@
 //! `toolwright serve`: the tools, offered to MCP clients on stdin and stdout or over HTTP.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use toolwright::Run;
+use toolwright::events::{Event, EventKind};
 use toolwright::file::ToolFile;
-use toolwright::lang::Wanted;
+use toolwright::file::{Caller, Sandboxing};
+use toolwright::lang::{Severity, Wanted};
 use toolwright::mcp::{
-    ClientPerson, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
+    ClientPerson, FileResources, HttpOptions, Implementation, ResourceServer, Server, StateKey, TaskSupport,
+    ToolPrompts,
 };
-use toolwright::session::{Caller, Sandboxing};
-use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
+use toolwright::run::RunBuilder;
+use toolwright::tool::{CancelToken, Secret};
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
+use crate::commands::serve_reload::Reloading;
 use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
@@ -31,6 +37,44 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     what.file = what.file.or(what.also_file.take());
+    let prepared = match prepare(&what, console, 0).await {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            if what.http.http.is_none() && !console.stdin().is_terminal() {
+                // The client may not show its user what is written on stderr.
+                let _ = Server::refuse_stdio(&report::in_one_text(&error)).await;
+            }
+            return Err(error);
+        }
+    };
+    let server = prepared.server(&what, console)?;
+    let mut reloading = Reloading::new(&what, console, &server, prepared);
+    match what.http.http {
+        Some(address) => tokio::select! {
+            served = over_http(console, server, address, &what.http) => served?,
+            never = reloading.follow() => match never {},
+        },
+        None => {
+            settle();
+            tokio::select! {
+                served = server.serve_stdio() => served?,
+                _ = commands::told_to_stop() => reloading.cancel(),
+                never = reloading.follow() => match never {},
+            }
+        }
+    }
+    reloading.finish()
+}
+
+/// Everything that one state of the file offers.
+pub(super) struct Prepared {
+    pub(super) opened: Opened,
+    pub(super) tools: Offered,
+    pub(super) prompts: Option<Offered>,
+}
+
+/// Opens the file, and makes the runs that clients reach; their records are numbered when there are more.
+pub(super) async fn prepare(what: &Serve, console: &Console, number: u32) -> anyhow::Result<Prepared> {
     let choice = what.file.clone().map(FileChoice::named);
     let wanted = Wanted::tools(&what.tools).and_prompts();
     let opening = Opening {
@@ -40,54 +84,65 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
         ..Opening::default()
     };
     let mut opened = opening.open(console, ParsedFile::of(console, choice.as_ref()).await?).await?;
+    if let Some(loaded) = opened.loaded() {
+        let problems = opened.parsed.file.check_tools(loaded);
+        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Err(report::refused(&problems).into());
+        }
+    }
     let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
     let sandboxing = if needs_sandbox { Sandboxing::WherePossible } else { Sandboxing::Never };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
+    let record = numbered(&what.record, number);
     let (builder, _) = opened.run(Caller::Model, &what.tools)?;
     let builder = builder.person(Arc::new(ClientPerson::default()));
-    let offered = Offered::new(console, builder, "serve", &what.record, &what, &opened)?;
-    let log = console.clone();
-    let mut server = Server::new(offered.run.dispatch()).on_log(move |text| log.say(printable(text)));
-    let changes = server.changes();
-    opened.session.on_listed(move || changes.tools());
-    if what.http.state_key_env.is_none() {
-        // A task lives in the instance that runs it, and another one may be asked about it.
-        server = server.tasks(["*"], TaskSupport::After(LONG));
-    }
-    let mut prompted = None;
-    if !prompts.is_empty() {
-        let builder = opened.session.run_with(Caller::Model, prompts);
-        let builder = builder.person(Arc::new(ClientPerson::picking_prompts()));
-        let record = beside(&what.record);
-        let offered = Offered::new(console, builder, "serve: prompts", &record, &what, &opened)?;
-        server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
-        prompted = Some(offered);
-    }
-    if let Some(path) = opened.path() {
-        server = with_resources(server, opened.session.file(), path)?;
-    }
-    match what.http.http {
-        Some(address) => over_http(console, server, address, &what.http).await?,
-        None => {
-            settle();
-            tokio::select! {
-                served = server.serve_stdio() => served?,
-                _ = commands::told_to_stop() => {
-                    offered.run.cancel();
-                    prompted.iter().for_each(|prompted| prompted.run.cancel());
-                }
-            }
+    let tools = Offered::new(console, builder, "serve", &record, what, &opened)?;
+    let prompts = match prompts.is_empty() {
+        true => None,
+        false => {
+            let builder = opened.session.run_with(Caller::Model, prompts);
+            let builder = builder.person(Arc::new(ClientPerson::picking_prompts()));
+            Some(Offered::new(console, builder, "serve: prompts", &beside(&record), what, &opened)?)
         }
+    };
+    Ok(Prepared { opened, tools, prompts })
+}
+
+impl Prepared {
+    /// A server that offers it.
+    fn server(&self, what: &Serve, console: &Console) -> anyhow::Result<Server> {
+        let log = console.clone();
+        let mut server = Server::new(self.tools.run.dispatch()).on_log(move |text| log.say(printable(text)));
+        self.announce_to(&server);
+        if what.http.state_key_env.is_none() {
+            // A task lives in the instance that runs it, and another one may be asked about it.
+            server = server.tasks(["*"], TaskSupport::After(LONG));
+        }
+        if let Some(prompts) = &self.prompts {
+            server = server.prompts(ToolPrompts::new(prompts.run.dispatch()));
+        }
+        let Some(path) = self.opened.path() else { return Ok(server) };
+        let file = self.opened.session.file();
+        if let Some(instructions) = file.instructions() {
+            server = server.instructions(instructions);
+        }
+        let mut info = Implementation::new("toolwright", env!("CARGO_PKG_VERSION"));
+        info.title = file.title().map(str::to_owned);
+        with_resources(server.info(info), file, path)
     }
-    prompted.map_or(Ok(()), Offered::finish)?;
-    offered.finish()
+
+    /// Announces changes in the tools of the file's own servers.
+    pub(super) fn announce_to(&self, server: &Server) {
+        let changes = server.changes();
+        self.opened.session.on_listed(move || changes.tools());
+    }
 }
 
 /// A run that clients reach, and its record.
-struct Offered {
-    run: Run,
+pub(super) struct Offered {
+    pub(super) run: Run,
     /// Where it is recorded, when that is worth nothing without a call.
     record: Option<PathBuf>,
     called: Arc<AtomicBool>,
@@ -122,8 +177,8 @@ impl Offered {
     }
 
     /// Ends the run. A client that only looked is not worth keeping.
-    fn finish(self) -> anyhow::Result<()> {
-        self.run.finish(toolwright::RunEnd::Done)?;
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        self.run.finish(toolwright::run::RunEnd::Done)?;
         if let Some(path) = self.record.filter(|_| !self.called.load(Ordering::Relaxed)) {
             let _ = runs::remove(&path);
         }
@@ -135,6 +190,16 @@ impl Offered {
 /// beside it, `calls.prompts.jsonl` beside `calls.jsonl`.
 fn beside(record: &RecordArgs) -> RecordArgs {
     let transcript = record.transcript.as_ref().map(|path| path.with_extension("prompts.jsonl"));
+    RecordArgs { transcript, ..record.clone() }
+}
+
+/// Where the runs of a changed file are recorded: `calls.2.jsonl` after `calls.jsonl`.
+fn numbered(record: &RecordArgs, number: u32) -> RecordArgs {
+    let named = record.transcript.as_ref();
+    let transcript = named.map(|path| match number {
+        0 => path.clone(),
+        number => path.with_extension(format!("{}.jsonl", number + 1)),
+    });
     RecordArgs { transcript, ..record.clone() }
 }
 
@@ -214,9 +279,9 @@ async fn over_http(
 /// its first client has said hello, which takes some of them too.
 fn settle() {
     tokio::spawn(async {
-        toolwright::sandbox::release_program_pages();
+        toolwright_sandbox::release_program_pages();
         tokio::time::sleep(SETTLED).await;
-        toolwright::sandbox::release_program_pages();
+        toolwright_sandbox::release_program_pages();
     });
 }
 

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use serde_json::Value;
+use toolwright::Run;
+use toolwright::content::{Message, ToolCall};
+use toolwright::events::{Event, EventKind};
+use toolwright::model::StopReason;
 use toolwright::prompted::{
     CallMode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
 };
-use toolwright::schema::{depth, flatten};
-use toolwright::{
-    Conversation, Event, EventKind, LoopOptions, Message, Run, RunEnd, RunState, StopReason, ToolCall,
-    ToolCalls,
-};
+use toolwright::run::{Conversation, LoopOptions, RunEnd, RunState, ToolCalls};
+use toolwright::tool::schema::{depth, flatten};
 
 use crate::args::{StepArgs, StepFormat};
 use crate::commands::{ask, interruptible, until_stopped};
@@ -161,7 +162,7 @@ async fn anthropic_tools(
     } else {
         models::choose(console, what.model.as_deref(), named)?
     };
-    let model: Arc<dyn toolwright::Model> = Arc::from(model);
+    let model: Arc<toolwright::model::DynModel> = Arc::from(model);
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await.map_err(refused)?;
     let next = match (what.call, messages.last()) {
         (true, Some(PromptMessage::ToolInputs { tool_inputs, .. })) => {

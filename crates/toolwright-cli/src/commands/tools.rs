@@ -4,11 +4,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolwright::dialect::Effect;
+use toolwright::Toolset;
 use toolwright::lang::Wanted;
 use toolwright::mcp::ToolDefinition;
-use toolwright::wire::{Definition, define};
-use toolwright::{ToolSpec, Toolset, vendor};
+use toolwright::model::dialect::Effect;
+use toolwright::model::vendor;
+use toolwright::model::wire::{Definition, define};
+use toolwright::tool::ToolSpec;
 
 use crate::args::{Format, Tools};
 use crate::console::Console;

@@ -6,8 +6,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
-use toolwright::effects::{CommitStore, undo};
-use toolwright::{CallEffect, CallNote, EFFECT_NOTE, Event, EventKind};
+use toolwright::events::{Event, EventKind};
+use toolwright::sandbox::effects::{CommitStore, undo};
+use toolwright::sandbox::{CallEffect, EFFECT_NOTE};
+use toolwright::tool::CallNote;
 
 use crate::args::Undo;
 use crate::changes;

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use toolwright::{ErrorInfo, Usage};
+use toolwright::model::Usage;
+use toolwright::tool::ErrorInfo;
 
 /// What the beginning of a line says; a field that the event does not have keeps its default.
 #[derive(Debug, Default)]
@@ -125,10 +126,10 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
             match &*key {
                 "role" => head.role = map.next_value()?,
                 "content" if head.role == "user" => {
-                    let content: Vec<toolwright::Content> = map.next_value()?;
-                    let texts = content.iter().filter_map(toolwright::Content::as_text);
+                    let content: Vec<toolwright::content::Content> = map.next_value()?;
+                    let texts = content.iter().filter_map(toolwright::content::Content::as_text);
                     let said = texts.into_iter().next().unwrap_or_default();
-                    head.said = toolwright::text::clip(&said, SAID).to_string();
+                    head.said = toolwright_core::text::clip(&said, SAID).to_string();
                 }
                 "call_id" if head.role == "tool" => head.call_id = map.next_value()?,
                 "name" if head.role == "tool" => head.tool = map.next_value()?,

@@ -10,7 +10,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolwright::{Event, EventKind, Message, Usage};
+use toolwright::content::Message;
+use toolwright::events::{Event, EventKind};
+use toolwright::model::Usage;
 
 use super::head::LineHead;
 use super::process;
@@ -390,7 +392,7 @@ impl Index {
 
 /// The time a line tells, in microseconds since 1970.
 fn time(text: &str) -> Option<u64> {
-    let since = toolwright::parse_time(text)?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let since = toolwright_runtime::parse_time(text)?.duration_since(std::time::UNIX_EPOCH).ok()?;
     u64::try_from(since.as_micros()).ok().filter(|time| TIMES.contains(time))
 }
 

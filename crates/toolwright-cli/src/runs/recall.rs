@@ -10,11 +10,13 @@ use toolwright_util::lock;
 
 use serde_json::Value;
 use tokio::sync::Notify;
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Envelope, ErrorInfo, ErrorKind, EventKind, Executor,
-    LocalExecutor, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Stopper, ToolCall,
-    ToolContext, ToolError, ToolOutput, Toolset,
-};
+use toolwright::approval::{ApprovalRequest, Approver, Decision};
+use toolwright::content::{Message, ToolCall};
+use toolwright::events::EventKind;
+use toolwright::model::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest};
+use toolwright::run::{Envelope, Executor, LocalExecutor, Stopper};
+use toolwright::tool::{ErrorInfo, ErrorKind};
+use toolwright::{ToolContext, ToolError, ToolOutput, Toolset};
 
 use super::index::{ItemState, LineRange, TimelineKind};
 use super::source::TranscriptSource;
@@ -366,7 +368,7 @@ impl Model for Recorded {
         "recorded"
     }
 
-    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let next = self.0.next.fetch_add(1, Ordering::Relaxed);
         let none = || ModelError::new(ModelErrorKind::Script, "the record has no further answer");
         let answer =
@@ -374,7 +376,7 @@ impl Model for Recorded {
                 Ok(Message::Assistant(answer)) => Ok(answer),
                 _ => Err(ModelError::new(ModelErrorKind::Script, "an answer in the record cannot be read")),
             });
-        Box::pin(async move { answer.map(ModelReply::from) })
+        answer.map(ModelReply::from)
     }
 }
 
@@ -383,44 +385,40 @@ impl Approver for Recorded {
         "record"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         let call = request.call;
         let known = self.0.find(&call.id, &call.name, &call.arguments, false, Use::Decision);
         // What nobody approved then, because they stopped the run instead, is not approved now.
         if let Some(known) = known.filter(|known| self.0.undecided(known)) {
-            return Box::pin(async {
-                match self.0.stop_at(known).await {
-                    true => std::future::pending().await,
-                    false => Decision::Reject { reason: "nobody answered then".to_owned() },
-                }
-            });
+            return match self.0.stop_at(known).await {
+                true => std::future::pending().await,
+                false => Decision::Reject { reason: "nobody answered then".to_owned() },
+            };
         }
         // A call that nobody was asked about then is approved now.
-        let decision = known.and_then(|known| self.0.decided(known)).unwrap_or(Decision::Approve);
-        Box::pin(async move { decision })
+        known.and_then(|known| self.0.decided(known)).unwrap_or(Decision::Approve)
     }
 }
 
 impl Executor for Recorded {
-    fn execute<'a>(
-        &'a self,
-        tools: &'a Toolset,
+    async fn execute(
+        &self,
+        tools: &Toolset,
         envelope: Envelope,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
         let inner = context.depth() > 0;
         let known = self.0.find(&envelope.call_id, &envelope.tool, &envelope.arguments, inner, Use::Result);
         if known.is_none_or(|known| !known.cut) && self.0.flows.iter().any(|flow| **flow == *envelope.tool) {
-            return LocalExecutor.execute(tools, envelope, context);
+            return LocalExecutor.execute(tools, envelope, context).await;
         }
-        let outcome = match known {
+        match known {
             Some(known) => {
                 lock(&self.0.answered).insert(known.item);
                 self.0.result(known)
             }
             None => Err(ToolError::new("the record does not have this call")),
-        };
-        Box::pin(async move { outcome })
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use toolwright::vendor::VENDORS;
-use toolwright::{Durability, Redactor, RunBuilder, Secret};
+use toolwright::events::{Durability, Redactor};
+use toolwright::model::vendor::VENDORS;
+use toolwright::run::RunBuilder;
+use toolwright::tool::Secret;
 
 use crate::args::RecordArgs;
 use crate::console::Console;

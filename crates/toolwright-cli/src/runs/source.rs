@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use regex::bytes::RegexBuilder;
-use toolwright::{CallNote, Event, EventKind, Message, ToolResult};
+use toolwright::content::{Message, ToolResult};
+use toolwright::events::{Event, EventKind};
+use toolwright::tool::CallNote;
 
 use super::index::{Index, LineRange, TimelineItem, TimelineKind};
 

@@ -10,7 +10,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, capture_diff_slices_deadline};
-use toolwright::{EventKind, Message, RunEnd, ToolResult};
+use toolwright::content::{Message, ToolResult};
+use toolwright::events::EventKind;
+use toolwright::run::RunEnd;
 
 use super::head::LineHead;
 use super::index::{TimelineItem, TimelineKind};

@@ -84,7 +84,7 @@ impl TrustStore {
 
 /// The time, as records write it.
 pub fn now() -> String {
-    toolwright::format_time(std::time::SystemTime::now())
+    toolwright_runtime::format_time(std::time::SystemTime::now())
 }
 
 fn place() -> Option<PathBuf> {

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex};
 use toolwright_util::lock;
 
 use serde_json::{Value, json};
-use toolwright::{Event, EventKind, ToolCall, call_text, text};
+use toolwright::approval::call_text;
+use toolwright::content::ToolCall;
+use toolwright::events::{Event, EventKind};
+use toolwright_core::text;
 
 use crate::commands::runs::summary;
 use crate::runs;
@@ -167,11 +170,11 @@ fn row(source: &TranscriptSource, number: usize, item: &TimelineItem, running: b
         Some(Event { kind: EventKind::MessageAdded { message }, .. }) => {
             let said = message.text();
             match &message {
-                toolwright::Message::Assistant(answer) if said.is_empty() => {
+                toolwright::content::Message::Assistant(answer) if said.is_empty() => {
                     let names: Vec<&str> = answer.tool_calls.iter().map(|call| &*call.name).collect();
                     format!("asks for {}", names.join(", "))
                 }
-                toolwright::Message::Tool(result) => {
+                toolwright::content::Message::Tool(result) => {
                     let why = result.error.as_ref().map(|error| error.message.as_str());
                     [said.as_str()].into_iter().chain(why).collect::<Vec<_>>().join(" ")
                 }
@@ -237,7 +240,7 @@ fn filter(source: &TranscriptSource, query: &str) -> anyhow::Result<Value> {
 fn chart(index: &Index) -> Value {
     let per_bar = index.replies.len().div_ceil(BARS).max(1);
     let bars = index.replies.chunks(per_bar).map(|replies| {
-        let sum = |what: fn(&toolwright::Usage) -> u64| replies.iter().map(|reply| what(&reply.usage)).sum::<u64>();
+        let sum = |what: fn(&toolwright::model::Usage) -> u64| replies.iter().map(|reply| what(&reply.usage)).sum::<u64>();
         let cost: f64 = replies.iter().map(|reply| reply.cost).sum();
         json!({"input": sum(|usage| usage.input_tokens), "output": sum(|usage| usage.output_tokens), "cost": cost})
     });

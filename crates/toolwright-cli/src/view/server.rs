@@ -17,7 +17,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use toolwright::net::{Lobby, LobbyGuest};
+use toolwright_net::{Lobby, LobbyGuest};
 
 use super::api::{Api, ApiResponse};
 

@@ -41,7 +41,7 @@ fn a_script_can_be_the_model_and_a_run_can_be_recorded() {
         "run.jsonl",
     ];
     insta::assert_snapshot!("scripted_model", show_in(folder.path(), &args, ""));
-    let transcript = toolwright::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
+    let transcript = toolwright::events::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
     assert!(transcript.open_calls().is_empty() && transcript.events.len() > 5);
 }
 

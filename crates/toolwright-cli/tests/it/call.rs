@@ -15,7 +15,7 @@ fn a_call_prints_its_result_and_nothing_else_on_stdout() {
 fn the_record_of_a_call_has_a_beginning_and_an_end() {
     let folder = tempfile::tempdir().unwrap();
     show_in(folder.path(), &["call", "add", "x=1", "y=2", "--transcript", "run.jsonl"], "");
-    let transcript = toolwright::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
+    let transcript = toolwright::events::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
     let words: Vec<String> = transcript
         .events
         .iter()
@@ -36,10 +36,19 @@ fn arguments_can_come_from_stdin() {
 #[test]
 fn pictures_are_saved_and_never_overwrite_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    insta::assert_snapshot!("chart", show_in(folder.path(), &["call", "chart", "values=[1,2]"], ""));
+    let shown = show_in(folder.path(), &["call", "chart", "values=[1,2]"], "");
+    assert!(shown.contains("`chart-2.png` (image/png) is not shown; --save-to FOLDER saves it"), "{shown}");
+    assert!(!folder.path().join("chart-2.png").exists());
+    insta::assert_snapshot!(
+        "chart",
+        show_in(folder.path(), &["call", "chart", "values=[1,2]", "--save-to", "."], "")
+    );
     let png = std::fs::read(folder.path().join("chart-2.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n"));
-    insta::assert_snapshot!("chart_again", show_in(folder.path(), &["call", "chart", "values=[1,2]"], ""));
+    insta::assert_snapshot!(
+        "chart_again",
+        show_in(folder.path(), &["call", "chart", "values=[1,2]", "--save-to", "."], "")
+    );
 }
 
 #[test]

@@ -398,7 +398,7 @@ fn tools_that_a_server_changes_are_told_of_and_followed() {
     let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
     for (locked, after) in [(false, &["s_go", "s_new", "own"][..]), (true, &["s_go", "own"])] {
         if locked {
-            let lock = ["mcp", "lock", "--name", "s", "--", "/bin/sh", "changes.sh"];
+            let lock = ["mcp", "lock", "--name", "s", "--verbose", "--", "/bin/sh", "changes.sh"];
             let shown = crate::show_in(folder.path(), &lock, "");
             assert!(shown.contains(r#"description: "harmless""#), "what is approved is shown: {shown}");
         }

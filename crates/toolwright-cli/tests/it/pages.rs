@@ -34,6 +34,12 @@ fn the_policy_of_the_guide_is_one() {
     std::fs::write(folder.path().join("policy.yaml"), &blocks[0]).unwrap();
     let shown = show_in(folder.path(), &["check", "--policy", "policy.yaml"], "");
     assert!(shown.contains("5 rules: 1 warning") && shown.ends_with("--- exit 0\n"), "{shown}");
+    let of_agents = &self::blocks(&page("docs/guide/hooks.md"), "yaml")[0];
+    std::fs::write(folder.path().join("policy.yaml"), of_agents).unwrap();
+    let call = r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{"file_path":"/w/.env"},"cwd":"/w"}"#;
+    let args = ["hook", "--client", "codex", "--policy", "policy.yaml", "--no-record"];
+    let shown = show_in(folder.path(), &args, call);
+    assert!(shown.contains(r#""permissionDecisionReason":"secrets""#), "{shown}");
 }
 
 #[test]
@@ -109,7 +115,8 @@ fn full() -> bool {
 /// Runs a script as a newcomer would: with an empty home and without anything else in the environment.
 fn shell(script: &str, folder: &Path, home: &Path) -> std::process::Output {
     let program = Path::new(env!("CARGO_BIN_EXE_toolwright")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let (own, inherited) = (home.join("bin"), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}:{inherited}", own.display(), program.display());
     let mut command = std::process::Command::new("sh");
     command.current_dir(folder).env_clear().env("PATH", &path).env("HOME", home).envs(crate::NO_SERVERS);
     let script = if full() {
@@ -119,9 +126,11 @@ fn shell(script: &str, folder: &Path, home: &Path) -> std::process::Output {
             command.env(name, std::env::var(name).unwrap_or_else(|_| format!("{own}/{usual}")));
         }
         command.envs(std::env::var("CARGO_TARGET_DIR").map(|folder| ("CARGO_TARGET_DIR", folder)));
+        command.env("CARGO_INSTALL_ROOT", home);
         script.to_owned()
     } else {
-        script.replace("cargo run --release --", "toolwright")
+        // The program was built for the tests.
+        script.replace("cargo install --locked --path crates/toolwright-cli", "true")
     };
     command.args(["-eu", "-c", &script]).stdin(std::process::Stdio::null()).output().unwrap()
 }
@@ -192,6 +201,7 @@ fn the_commands_of_every_page_work() {
 /// Pages whose YAML has a test of its own, and where that is.
 const TESTED: &[(&str, &str)] = &[
     ("README.md", "crates/toolwright-cli/tests/it/pages.rs"),
+    ("docs/guide/hooks.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/policies.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/sandbox.md", "crates/toolwright-cli/tests/it/pages.rs"),
     ("docs/guide/testing.md", "crates/toolwright-cli/tests/it/pages.rs"),
@@ -326,7 +336,7 @@ fn calm(text: &str, clone: &Path, home: &Path) -> String {
         (crate::RUN_ID, "[run]"),
         // What cargo says about building, in the full variant.
         (
-            r"(?m)^ +(Compiling|Finished|Running|Blocking|Downloading|Downloaded|Locking|Updating|Adding) .*\n",
+            r"(?m)^ +(Compiling|Finished|Running|Blocking|Downloading|Downloaded|Locking|Updating|Adding|Installing|Installed|Replacing|Replaced) .*\n",
             "",
         ),
         // What the doctor finds is this machine's affair; what it looks at is not.

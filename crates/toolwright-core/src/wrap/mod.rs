@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::context::ToolContext;
 use crate::definition::ToolDef;
+use crate::erased::DynTool;
 use crate::error::ToolError;
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, Tool};
@@ -97,7 +98,7 @@ where
         + 'static,
 {
     let tool = Arc::new(tool);
-    let inside: Arc<dyn Tool> = tool.clone();
+    let inside: Arc<DynTool> = tool.clone();
     ToolDef::around(inside, move |context, arguments| code(tool.clone(), context, arguments))
 }
 

@@ -16,7 +16,7 @@ use crate::tool::{BoxFuture, Tool};
 pub(super) fn wrap(tool: impl Tool + 'static) -> ToolDef {
     let def = around(tool, |tool, context, arguments| {
         Box::pin(async move {
-            let outcome = match caught(|| tool.call(context, arguments)) {
+            let outcome = match caught(|| tool.call_boxed(context, arguments)) {
                 Ok(work) => Caught(work).await,
                 Err(panic) => Err(panic),
             };

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, ErrorKind, Model, ModelError, ModelReply, ModelRequest, ToolCall,
-    ToolResult, Toolset,
+    AssistantMessage, Content, ErrorKind, Model, ModelError, ModelReply, ModelRequest, ToolCall, ToolResult,
+    Toolset,
 };
 use toolwright_data::DataTools;
 use toolwright_net::{HostRules, Reach};
@@ -204,11 +204,11 @@ impl Model for Judge {
         "test/judge"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let page = request.messages[0].text().split("Page content:").nth(1).unwrap().contains("cats");
         let word = if page { "Yes!" } else { "No." };
         let message = AssistantMessage { content: vec![Content::text(word)], ..AssistantMessage::default() };
-        Box::pin(async move { Ok(ModelReply::from(message)) })
+        Ok(ModelReply::from(message))
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, DataError, ErrorKind, Media, Message, Model, ModelError,
-    ModelReply, ModelRequest, Tool, ToolCall, ToolError, ToolOutput, Toolset, Usage,
+    AssistantMessage, Content, DataError, DynModel, DynTool, ErrorKind, Media, Message, Model, ModelError,
+    ModelReply, ModelRequest, ToolCall, ToolError, ToolOutput, Toolset, Usage,
 };
 use toolwright_lang::{
     Host, Imports, LoadError, Loaded, Server, ServerState, ServerTools, Source, SourceFile, Wanted, load,
@@ -146,11 +146,11 @@ fn connected(source: Source, host: &Host, connects: &dyn Connects) -> Result<Loa
 struct Servers;
 
 impl Imports for Servers {
-    fn tool(&self, reference: &str, config: &serde_json::Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+    fn tool(&self, reference: &str, config: &serde_json::Value) -> Option<Result<Arc<DynTool>, ToolError>> {
         let greeting = config.get("greeting").and_then(|value| value.as_str()).unwrap_or("hi").to_owned();
         (reference == "acme.greet").then(|| {
             let tool = tool("greet", &[], move |_| Ok(toolwright_core::ToolOutput::text(greeting.clone())));
-            Ok(Arc::new(tool) as Arc<dyn Tool>)
+            Ok(Arc::new(tool) as Arc<DynTool>)
         })
     }
 }
@@ -474,7 +474,7 @@ impl Model for Counter {
         "test/counter"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let last = request.messages.last().map(Message::text).unwrap_or_default();
         let reply = match request.messages.last() {
             Some(Message::Tool(_)) => AssistantMessage {
@@ -484,7 +484,7 @@ impl Model for Counter {
             _ => AssistantMessage::calls([ToolCall::new("c", "add_one", json!({"n": 41}))]),
         };
         let usage = Usage { input_tokens: 40, output_tokens: 2, ..Usage::default() };
-        Box::pin(async move { Ok(ModelReply { usage, ..reply.into() }) })
+        Ok(ModelReply { usage, ..reply.into() })
     }
 }
 
@@ -498,7 +498,7 @@ tools:
     config: {model_ref: fast, system_message: 'You are ${env.UserName}.', tools: [add_one], extract_json: true}
   - {name: t, do: [{call: ask, params: {prompt: go}}, {eval: '${_.n * 2}'}]}
 ";
-    let host = host().models(|name| (name == "fast").then(|| Ok(Arc::new(Counter) as Arc<dyn Model>)));
+    let host = host().models(|name| (name == "fast").then(|| Ok(Arc::new(Counter) as Arc<DynModel>)));
     let file = load(Source::text("t.yaml", text), &host).unwrap();
     assert_eq!(call(&file, "t", json!({})).await, Ok(json!(84)));
 }
@@ -511,8 +511,7 @@ tools:
   - {name: add_one, input: [{name: n, type: int}], do: {eval: '${n + 1}'}}
   - {import_tool: build_llm_tool, config: {model_ref: fast, tools: [add_one]}}
 ";
-    let host =
-        host().models(|name| (name == "test/counter").then(|| Ok(Arc::new(Counter) as Arc<dyn Model>)));
+    let host = host().models(|name| (name == "test/counter").then(|| Ok(Arc::new(Counter) as Arc<DynModel>)));
     let file = load(Source::text("t.yaml", text), &host).unwrap();
     let ask = || ToolCall::new("1", "llm", json!({"prompt": "go"}));
     let run = Run::builder(file.tools().clone()).build().unwrap();

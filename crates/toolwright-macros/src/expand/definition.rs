@@ -99,7 +99,7 @@ impl Definition<'_> {
                 #(#setup)*
                 #arguments
                 #spec
-                let __def = #core::ToolDef::from_fn(__spec, #code);
+                let __def = #core::__private::ToolDef::from_fn(__spec, #code);
                 #policy
                 #wrappers
                 #finish
@@ -230,7 +230,7 @@ impl Definition<'_> {
         });
         quote! {
             #[allow(unused_mut, reason = "a tool may say nothing more about itself")]
-            let mut __spec = #core::ToolSpec::new(#name, #description)
+            let mut __spec = #core::__private::ToolSpec::new(#name, #description)
                 .with_parameters_of::<__ToolwrightArguments>();
             #output
             #title
@@ -273,7 +273,7 @@ impl Definition<'_> {
             let borrowed = self.needs_context().then(|| quote! { let __context = &__context; });
             quote! {
                 #owned
-                ::std::boxed::Box::pin(#core::run_blocking(move || { #borrowed #work }))
+                ::std::boxed::Box::pin(#core::__private::run_blocking(move || { #borrowed #work }))
             }
         } else {
             quote! { ::std::boxed::Box::pin(async move { #work }) }
@@ -282,7 +282,7 @@ impl Definition<'_> {
             {
                 #captured
                 #(let #setup = ::std::sync::Arc::clone(&#setup);)*
-                move |__context: &#core::ToolContext, __arguments: #core::__private::serde_json::Value| {
+                move |__context: &#core::__private::ToolContext, __arguments: #core::__private::serde_json::Value| {
                     #share
                     #(let #setup = ::std::sync::Arc::clone(&#setup);)*
                     #future
@@ -317,7 +317,7 @@ impl Definition<'_> {
         quote! {
             #[allow(unused_imports, reason = "which of them is used depends on the type")]
             use #core::__private::{ConvertDirectly as _, ConvertSerialized as _, SplitOther as _, SplitResult as _};
-            let __arguments = #core::schema::read_arguments::<__ToolwrightArguments>(__arguments)?;
+            let __arguments = #core::__private::schema::read_arguments::<__ToolwrightArguments>(__arguments)?;
             #sandbox
             let __returned = #function(#receiver #(#values),*) #wait;
             let __value = (&&#core::__private::Returned::new(__returned)).#split()?;
@@ -331,7 +331,7 @@ impl Definition<'_> {
             ParameterRole::Argument => quote! { __arguments.#ident },
             ParameterRole::Context(Passing::Borrowed) => quote! { __context },
             ParameterRole::Context(Passing::Owned) => quote! { ::core::clone::Clone::clone(__context) },
-            ParameterRole::State(ty) => quote! { #core::State(__context.state::<#ty>()?) },
+            ParameterRole::State(ty) => quote! { #core::__private::State(__context.state::<#ty>()?) },
             ParameterRole::Setup(passing) => {
                 let kept = kept_setup(parameter);
                 match passing {
@@ -402,11 +402,11 @@ impl Definition<'_> {
         let (core, options) = (self.core, &self.tool.options);
         let limited = options.rate_limit.map(|(calls, period)| {
             let period = duration(period);
-            quote! { let __def = #core::ToolExt::rate_limited(__def, #calls, #period); }
+            quote! { let __def = #core::__private::ToolExt::rate_limited(__def, #calls, #period); }
         });
         let cached = options.cache.map(|ttl| {
             let ttl = duration(ttl);
-            quote! { let __def = #core::ToolExt::cached(__def, #ttl); }
+            quote! { let __def = #core::__private::ToolExt::cached(__def, #ttl); }
         });
         quote! { #limited #cached }
     }
@@ -454,7 +454,7 @@ fn default_name(parameter: &Ident) -> Ident {
 }
 
 /// The path of a re-exported crate, as serde and schemars want it.
-fn crate_text(core: &Path, name: &str) -> String {
+pub(super) fn crate_text(core: &Path, name: &str) -> String {
     let name = format_ident!("{name}");
     quote!(#core::__private::#name).to_string().replace(' ', "")
 }

@@ -2,6 +2,7 @@
 //! items are written all the same, with nothing in them, so that one mistake makes one message.
 
 mod definition;
+mod parameters;
 
 use proc_macro_crate::{Error, FoundCrate, crate_name};
 use proc_macro2::{Span, TokenStream};
@@ -11,6 +12,8 @@ use syn::{Attribute, Ident, Path};
 
 use crate::parse::{ParameterRole, ToolFn, ToolImpl};
 use crate::problems::Problems;
+
+pub(crate) use parameters::parameters;
 
 /// Where the generated code finds core: the option, or what the user's `Cargo.toml` calls it.
 pub(crate) fn core_path(option: Option<&Path>, problems: &mut Problems) -> Path {
@@ -55,7 +58,7 @@ pub(crate) fn function(tool: &ToolFn, core: &Path, problems: Problems) -> TokenS
     let definition = if problems.is_empty() {
         let definition = definition::of_function(tool, core);
         quote! {
-            static __TOOLWRIGHT_TOOL: ::std::sync::LazyLock<#core::ToolDef> = ::std::sync::LazyLock::new(|| #definition);
+            static __TOOLWRIGHT_TOOL: ::std::sync::LazyLock<#core::__private::ToolDef> = ::std::sync::LazyLock::new(|| #definition);
             ::core::clone::Clone::clone(&*__TOOLWRIGHT_TOOL)
         }
     } else {
@@ -65,7 +68,7 @@ pub(crate) fn function(tool: &ToolFn, core: &Path, problems: Problems) -> TokenS
     quote! {
         #(#ours)*
         #(#everywhere)*
-        #visibility fn #name() -> #core::ToolDef {
+        #visibility fn #name() -> #core::__private::ToolDef {
             #definition
         }
 
@@ -110,7 +113,7 @@ fn with_setup(tool: &ToolFn, core: &Path, problems: Problems) -> TokenStream {
         #(#ours)*
         #(#everywhere)*
         #[allow(unused_variables, reason = "with mistakes in it, the tool is not made")]
-        #visibility fn #name(#(#setup),*) -> #core::ToolDef {
+        #visibility fn #name(#(#setup),*) -> #core::__private::ToolDef {
             #[allow(dead_code, clippy::too_many_arguments, reason = "they are the parameters of a tool")]
             #(#theirs)*
             #run #body
@@ -140,14 +143,14 @@ pub(crate) fn block(set: &ToolImpl, core: &Path, problems: Problems) -> TokenStr
             quote! { #(#cfg)* let __set = __set.with(#definition)?; }
         });
         quote! {
-            let __set = #core::Toolset::new();
+            let __set = #core::__private::Toolset::new();
             #(#tools)*
             ::core::result::Result::Ok(__set)
         }
     } else {
         quote! { ::core::unreachable!() }
     };
-    let result = quote! { ::core::result::Result<#core::Toolset, #core::ToolsetError> };
+    let result = quote! { ::core::result::Result<#core::__private::Toolset, #core::__private::ToolsetError> };
     // At the type, because that is what must be changed when the bound does not hold.
     let shared = quote_spanned! { ty.span() => Self: ::core::marker::Send + ::core::marker::Sync + 'static };
     let tools = (!taken("tools")).then(|| {

@@ -11,7 +11,7 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{
     Attribute, Block, Expr, ExprLit, FnArg, GenericArgument, Ident, ImplItem, ItemFn, ItemImpl, Lit, LitStr,
-    Pat, PathArguments, ReturnType, Signature, Type, TypeParamBound, Visibility,
+    Pat, Path, PathArguments, ReturnType, Signature, Type, TypeParamBound, Visibility,
 };
 
 use self::docs::Docs;
@@ -110,7 +110,7 @@ pub(crate) enum ParameterRole {
     Context(Passing),
     /// `State<T>`.
     State(Box<Type>),
-    /// `&dyn Sandbox`, `Arc<dyn Sandbox>` or `&Arc<dyn Sandbox>`.
+    /// `&DynSandbox`, `Arc<DynSandbox>` or `&Arc<DynSandbox>`.
     Sandbox(SandboxForm),
     /// Given when the tool is made.
     Setup(Passing),
@@ -141,6 +141,12 @@ pub(crate) struct ToolImpl {
 pub(crate) fn function(attribute: TokenStream, item: ItemFn, problems: &mut Problems) -> ToolFn {
     let options = ToolOptions::read(entries(attribute, problems), problems);
     tool_fn(options, item.vis, item.attrs, item.sig, *item.block, problems)
+}
+
+/// Reads `#[parameters(attribute)]`: the crate, if it is named.
+pub(crate) fn crate_option(attribute: TokenStream, problems: &mut Problems) -> Option<Path> {
+    let entries = entries(attribute, problems).known(&["crate"], "`#[parameters]`", problems);
+    entries.into_iter().filter_map(|entry| entry.path(problems)).last()
 }
 
 /// Reads `#[toolset(attribute)] block`.
@@ -287,7 +293,11 @@ pub(crate) fn named(ty: &Type) -> Option<(&Ident, Option<&Type>)> {
     Some((&last.ident, inner))
 }
 
+/// Also true for `dyn Sandbox`, so that the compiler says that the trait is not for pointers.
 fn is_dyn_sandbox(ty: &Type) -> bool {
+    if named(ty).is_some_and(|(name, inner)| name == "DynSandbox" && inner.is_none()) {
+        return true;
+    }
     match bare(ty) {
         Type::TraitObject(object) => object.bounds.iter().any(|bound| match bound {
             TypeParamBound::Trait(bound) => {

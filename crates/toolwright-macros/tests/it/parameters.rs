@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, ErrorKind, ExecRequest, ExecResult, RunScope, Sandbox, State, Tool, ToolContext, ToolDef,
+    DynSandbox, ErrorKind, ExecRequest, ExecResult, RunScope, Sandbox, State, Tool, ToolContext, ToolDef,
     ToolError, tool, toolset,
 };
 
@@ -299,9 +299,9 @@ async fn provided(
     ctx: &ToolContext,
     owned: ToolContext,
     db: State<Database>,
-    sandbox: &dyn Sandbox,
-    shared: Arc<dyn Sandbox>,
-    borrowed: &Arc<dyn Sandbox>,
+    sandbox: &DynSandbox,
+    shared: Arc<DynSandbox>,
+    borrowed: &Arc<DynSandbox>,
     /// A line.
     line: String,
 ) -> Result<String, ToolError> {
@@ -317,8 +317,8 @@ fn provided_to_plain_functions(
     ctx: &ToolContext,
     owned: ToolContext,
     db: State<Database>,
-    sandbox: &dyn Sandbox,
-    shared: Arc<dyn Sandbox>,
+    sandbox: &DynSandbox,
+    shared: Arc<DynSandbox>,
     /// A line.
     line: String,
 ) -> Result<String, ToolError> {
@@ -338,16 +338,16 @@ impl Sandbox for Fake {
         false
     }
 
-    fn exec<'a>(&'a self, _: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(async { Err(ToolError::new("no commands")) })
+    async fn exec(&self, _: ExecRequest) -> Result<ExecResult, ToolError> {
+        Err(ToolError::new("no commands"))
     }
 
-    fn write_file<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(async { Ok(()) })
+    async fn write_file(&self, _: &str, _: &[u8]) -> Result<(), ToolError> {
+        Ok(())
     }
 
-    fn read_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(async { Ok(b"file".to_vec()) })
+    async fn read_file(&self, _: &str) -> Result<Vec<u8>, ToolError> {
+        Ok(b"file".to_vec())
     }
 }
 

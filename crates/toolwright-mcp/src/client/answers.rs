@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, Content, Decision, ErrorKind, Form, FormAuthor, FormBody,
-    FormReply, Message, Model, ModelOptions, ModelRequest, Person, StopReason, ToolCall, ToolChoice,
-    ToolContext, text,
+    ApprovalRequest, Approver, Content, Decision, DynApprover, DynModel, DynPerson, ErrorKind, Form,
+    FormAuthor, FormBody, FormReply, Message, Model, ModelOptions, ModelRequest, Person, StopReason,
+    ToolCall, ToolChoice, ToolContext, text,
 };
 
 use crate::bridge;
@@ -47,11 +47,11 @@ pub(super) fn read_form(server: &str, params: &Value) -> Result<Form, RpcError> 
 /// form under `content` there, and rejecting declines. The approver sees a call of `mcp_elicitation` with the
 /// server's name, its message, and the form. Notices are dropped: an approver only decides.
 #[derive(Clone)]
-pub struct ThroughApprover(Arc<dyn Approver>);
+pub struct ThroughApprover(Arc<DynApprover>);
 
 impl ThroughApprover {
     /// Has this approver answer.
-    pub fn new(approver: Arc<dyn Approver>) -> Self {
+    pub fn new(approver: Arc<DynApprover>) -> Self {
         ThroughApprover(approver)
     }
 }
@@ -61,41 +61,39 @@ impl Person for ThroughApprover {
         self.0.name()
     }
 
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        self.0.decide(request)
+    async fn approve(&self, request: &ApprovalRequest<'_>) -> Decision {
+        self.0.decide(request).await
     }
 
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(async move {
-            let mut content = Map::new();
-            form.add_defaults(&mut content);
-            let mut arguments = json!({"message": form.message, "content": content});
-            let mut reason = "the model asks".to_owned();
-            if let Value::Object(members) = &mut arguments {
-                if let FormAuthor::Server(server) = &form.author {
-                    members.insert("server".to_owned(), json!(server));
-                    reason = format!("the MCP server `{server}` asks");
-                }
-                match &form.body {
-                    FormBody::Page(url) => members.insert("url".to_owned(), json!(url)),
-                    _ => members.insert("form".to_owned(), form.schema()),
-                };
+    async fn answer(&self, form: &Form) -> FormReply {
+        let mut content = Map::new();
+        form.add_defaults(&mut content);
+        let mut arguments = json!({"message": form.message, "content": content});
+        let mut reason = "the model asks".to_owned();
+        if let Value::Object(members) = &mut arguments {
+            if let FormAuthor::Server(server) = &form.author {
+                members.insert("server".to_owned(), json!(server));
+                reason = format!("the MCP server `{server}` asks");
             }
-            match decide(&*self.0, "mcp_elicitation", arguments, reason).await {
-                Decision::Approve => FormReply::Accepted(content),
-                Decision::Modify { arguments } => match arguments.get("content") {
-                    Some(Value::Object(content)) => FormReply::Accepted(content.clone()),
-                    _ => FormReply::Cancelled,
-                },
-                Decision::Reject { .. } => FormReply::Declined,
-                Decision::Escalate | Decision::Terminate { .. } => FormReply::Cancelled,
-            }
-        })
+            match &form.body {
+                FormBody::Page(url) => members.insert("url".to_owned(), json!(url)),
+                _ => members.insert("form".to_owned(), form.schema()),
+            };
+        }
+        match decide(&*self.0, "mcp_elicitation", arguments, reason).await {
+            Decision::Approve => FormReply::Accepted(content),
+            Decision::Modify { arguments } => match arguments.get("content") {
+                Some(Value::Object(content)) => FormReply::Accepted(content.clone()),
+                _ => FormReply::Cancelled,
+            },
+            Decision::Reject { .. } => FormReply::Declined,
+            Decision::Escalate | Decision::Terminate { .. } => FormReply::Cancelled,
+        }
     }
 }
 
 /// Routes a decision about something else, such as sampling, through an approver as a synthetic call.
-async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, reason: String) -> Decision {
+async fn decide(approver: &DynApprover, name: &'static str, arguments: Value, reason: String) -> Decision {
     let call = ToolCall::new(name, name, arguments);
     let annotations = toolwright_core::Annotations::default();
     let mut request = ApprovalRequest::new(&call, &annotations);
@@ -106,8 +104,8 @@ async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, r
 /// Lets servers ask a model, once an approver has looked at what they ask.
 #[derive(Clone)]
 pub struct Sampling {
-    model: Arc<dyn Model>,
-    approver: Arc<dyn Approver>,
+    model: Arc<DynModel>,
+    approver: Arc<DynApprover>,
 }
 
 impl Sampling {
@@ -115,7 +113,7 @@ impl Sampling {
     /// with the server's name and messages. The answer is paid for by the call the server works on: it counts
     /// against the limits of that call's run, is on record there, and stops with the call. While a server
     /// works on no call, it may ask nothing; see [`Client::paid_by`](crate::Client::paid_by).
-    pub fn new(model: Arc<dyn Model>, approver: Arc<dyn Approver>) -> Self {
+    pub fn new(model: Arc<DynModel>, approver: Arc<DynApprover>) -> Self {
         Sampling { model, approver }
     }
 }
@@ -125,7 +123,7 @@ impl Sampling {
 #[non_exhaustive]
 pub struct Answers {
     /// The person whom servers may ask.
-    pub person: Option<Arc<dyn Person>>,
+    pub person: Option<Arc<DynPerson>>,
     /// Answers what servers ask a model.
     pub sampling: Option<Sampling>,
     /// The folders the client works in, as `file://` addresses with names.
@@ -295,8 +293,8 @@ mod tests {
     struct Fixed(FormReply);
 
     impl Person for Fixed {
-        fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
-            Box::pin(async { self.0.clone() })
+        async fn answer(&self, _: &Form) -> FormReply {
+            self.0.clone()
         }
     }
 
@@ -342,22 +340,17 @@ mod tests {
             "test/parrot"
         }
 
-        fn generate<'a>(
-            &'a self,
-            request: ModelRequest<'a>,
-        ) -> BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>> {
+        async fn generate(
+            &self,
+            request: ModelRequest<'_>,
+        ) -> Result<toolwright_core::ModelReply, toolwright_core::ModelError> {
             let last = match request.messages.last() {
                 Some(Message::User { content }) => content.first().and_then(Content::as_text),
                 _ => None,
             };
             let said = format!("{}! ({:?} tokens)", last.unwrap_or_default(), request.options.max_tokens);
-            Box::pin(async move {
-                Ok(toolwright_core::AssistantMessage {
-                    content: vec![Content::text(said)],
-                    ..Default::default()
-                }
+            Ok(toolwright_core::AssistantMessage { content: vec![Content::text(said)], ..Default::default() }
                 .into())
-            })
         }
     }
 
@@ -369,12 +362,10 @@ mod tests {
             "careful"
         }
 
-        fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
             assert_eq!(&*request.call.name, "mcp_sampling");
             let asked = format!("{:?}", request.call);
-            Box::pin(async move {
-                if asked.contains("secret") { Decision::reject("no secrets") } else { Decision::Approve }
-            })
+            if asked.contains("secret") { Decision::reject("no secrets") } else { Decision::Approve }
         }
     }
 
@@ -406,11 +397,11 @@ mod tests {
             "deciding"
         }
 
-        fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
             assert_eq!(&*request.call.name, "mcp_elicitation");
             assert_eq!(request.call.arguments["content"], json!({"name": "Ada"}));
             assert_eq!(request.call.arguments["message"], json!("Who?"));
-            Box::pin(async { self.0.clone() })
+            self.0.clone()
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicUsize;
 use serde_json::json;
 use toolwright_core::{
     ApprovalRequest, Approver, AskPurpose, AssistantMessage, BoxFuture, CallInfo, CallNote, Decision,
-    Dispatch, Form, FormReply, Invocation, Model, ModelError, ModelReply, ModelRequest, Origin, Person,
-    RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    Dispatch, DynModel, Form, FormReply, Invocation, Model, ModelError, ModelReply, ModelRequest, Origin,
+    Person, RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use super::*;
@@ -102,7 +102,7 @@ impl Dispatch for Purse {
     fn ask<'a>(
         &'a self,
         _: AskPurpose<'a>,
-        _: &'a dyn Model,
+        _: &'a DynModel,
         _: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl Dispatch for Purse {
     fn converse<'a>(
         &'a self,
         _: &'a ToolContext,
-        _: &'a dyn Model,
+        _: &'a DynModel,
         _: &'a Toolset,
         _: Vec<toolwright_core::Message>,
         _: u64,
@@ -128,8 +128,8 @@ impl Model for Purse {
         "test/purse"
     }
 
-    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async { Ok(AssistantMessage::default().into()) })
+    async fn generate(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        Ok(AssistantMessage::default().into())
     }
 }
 
@@ -138,8 +138,8 @@ impl Approver for Purse {
         "purse"
     }
 
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async { Decision::Approve })
+    async fn decide(&self, _: &ApprovalRequest<'_>) -> Decision {
+        Decision::Approve
     }
 }
 
@@ -184,13 +184,11 @@ struct Pondering {
 }
 
 impl Person for Pondering {
-    fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
+    async fn answer(&self, _: &Form) -> FormReply {
         self.asked.cancel();
         let left = self.left.clone().drop_guard();
-        Box::pin(async move {
-            let _left = left;
-            std::future::pending().await
-        })
+        let _left = left;
+        std::future::pending().await
     }
 }
 

@@ -25,7 +25,8 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{
-    CancelToken, Content, EffectJudge, ProcessHandle, SpawnRequest, ToolContext, ToolError, ToolOutput,
+    CancelToken, Content, DynProcessHandle, EffectJudge, ProcessHandle, SpawnRequest, ToolContext, ToolError,
+    ToolOutput,
 };
 use toolwright_util::lock;
 
@@ -119,7 +120,7 @@ pub struct Client {
     /// The tools that are run as tasks only.
     tasked: Mutex<HashSet<String>>,
     /// The server's process in a sandbox, which may stage what the server changes.
-    sandboxed: Option<Arc<dyn ProcessHandle>>,
+    sandboxed: Option<Arc<DynProcessHandle>>,
 }
 
 impl Client {
@@ -144,7 +145,7 @@ impl Client {
                 let (connection, reader) = pipes(output, input, &options);
                 tokio::spawn(forward_errors(connection.clone(), errors));
                 let gone = CancelToken::new();
-                let handle: Arc<dyn ProcessHandle> = Arc::from(process.handle);
+                let handle: Arc<DynProcessHandle> = Arc::from(process.handle);
                 tokio::spawn(supervise_sandboxed(
                     connection.clone(),
                     handle.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 use tokio::sync::watch;
-use toolwright_core::{CancelToken, ProcessHandle};
+use toolwright_core::{CancelToken, DynProcessHandle};
 
 use super::connection::ServerConnection;
 use crate::error::{McpError, McpErrorKind};
@@ -115,7 +115,7 @@ pub(super) async fn supervise(
 /// Watches over a server in a sandbox, whose backend knows how to end it whole.
 pub(super) async fn supervise_sandboxed(
     connection: Arc<ServerConnection>,
-    handle: Arc<dyn ProcessHandle>,
+    handle: Arc<DynProcessHandle>,
     mut reader: ServerReader,
     gone: CancelToken,
     _watched: ServerCount,

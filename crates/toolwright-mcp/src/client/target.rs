@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolwright_core::{ExecRequest, Sandbox, Secret};
+use toolwright_core::{DynSandbox, ExecRequest, Secret};
 use toolwright_net::Proxies;
 
 use super::command_text::without_secrets;
@@ -22,7 +22,7 @@ pub enum Target {
     /// A process in a sandbox.
     Sandboxed {
         /// The sandbox.
-        sandbox: Arc<dyn Sandbox>,
+        sandbox: Arc<DynSandbox>,
         /// What to start in it.
         command: ExecRequest,
     },

@@ -16,7 +16,7 @@ use toolwright_util::lock;
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState};
 use super::tasks::{self, TaskSupport, needs_extension};
-use super::{CANCEL_GRACE, ClientSender, Era, IncomingRequest, Inner, Peer};
+use super::{CANCEL_GRACE, ClientSender, Era, IncomingRequest, Inner, Peer, client_quirks};
 use crate::bridge;
 use crate::jsonrpc::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::protocol::{
@@ -36,10 +36,6 @@ const SOUNDS_SINCE: &str = "2025-03-26";
 /// The longest time without a sign of progress. Clients with the limit of 60 s that is usual would give up
 /// otherwise.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// An argument that Gemini CLI adds to the schema of every tool that it shows its model, and sends on
-/// unchanged.
-const FOREIGN_ARGUMENT: &str = "wait_for_previous";
 
 /// A call that passed the checks.
 struct Ready {
@@ -68,21 +64,12 @@ async fn ready(server: &Arc<Inner>, request: IncomingRequest, params: CallParams
         return Err(RpcError::new(INVALID_PARAMS, problem));
     };
     if let Some(spec) = tools.get(at) {
-        drop_foreign_argument(spec, &mut arguments);
+        client_quirks::drop_foreign_argument(spec, &mut arguments);
     }
     let binding = Binding { method: "tools/call", name: &name, arguments: &arguments };
     let sealed = SealedState::open(&server.state_key, &request, binding, round)?;
     let peer = Peer::new(request, sealed);
     Ok(Ready { server: server.clone(), peer, tools, at, arguments })
-}
-
-/// Removes the argument that a client added by itself, unless the tool has a parameter of that name.
-fn drop_foreign_argument(spec: &ToolSpec, arguments: &mut Value) {
-    let Value::Object(members) = arguments else { return };
-    let known = spec.parameters.get("properties").is_some_and(|known| known.get(FOREIGN_ARGUMENT).is_some());
-    if !known {
-        members.shift_remove(FOREIGN_ARGUMENT);
-    }
 }
 
 impl Ready {
@@ -161,7 +148,8 @@ impl Ready {
             .clone()
             .map(|token| Arc::new(Progress::new(peer.request().sender.clone(), token)));
         let origin = peer.origin(Some(stop.clone()), progress.clone().map(Progress::listener));
-        let mut work = server.dispatch.call(call, origin);
+        let dispatch = server.dispatch();
+        let mut work = dispatch.call(call, origin);
         let heartbeats = async {
             match &progress {
                 Some(progress) => progress.beat(&peer).await,
@@ -196,10 +184,12 @@ fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> ResultMessage {
     if era.version >= STRUCTURED_SINCE {
         bridge::keep_promise(&mut result, spec);
     }
+    let cut = result.truncated.clone().filter(|_| result.error.is_none());
     let (mut result, meta) = bridge::write_result(result, spec);
     if era.version >= STRUCTURED_SINCE {
         bridge::keep_pictures(&mut result, spec);
     }
+    bridge::say_what_is_missing(&mut result, cut.as_ref());
     downgrade(&mut result, era);
     ResultMessage { meta, ..ResultBody::CallTool(result).into() }
 }
@@ -343,19 +333,6 @@ mod tests {
         reports.add(2, 1e18, None);
         let (done, _) = reports.still_running();
         assert!(done > 1e18 && done.is_finite());
-    }
-
-    #[test]
-    fn argument_that_gemini_cli_adds_is_dropped_unless_the_tool_has_it() {
-        let with = |properties: Value| {
-            let mut spec = ToolSpec::new("t", "d");
-            spec.parameters = serde_json::json!({"type": "object", "properties": properties});
-            let mut arguments = serde_json::json!({"path": "a", "wait_for_previous": true});
-            drop_foreign_argument(&spec, &mut arguments);
-            arguments.get("wait_for_previous").is_some()
-        };
-        assert!(!with(serde_json::json!({"path": {}})));
-        assert!(with(serde_json::json!({"path": {}, "wait_for_previous": {"type": "boolean"}})));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! `read`, `hub` and `tasks` handle requests.
 
 mod call;
+mod client_quirks;
 mod features;
 mod files;
 mod http;
@@ -63,7 +64,7 @@ pub struct Server {
 
 #[derive(Clone)]
 struct Inner {
-    dispatch: Arc<dyn Dispatch>,
+    dispatch: Arc<RwLock<Arc<dyn Dispatch>>>,
     info: Implementation,
     instructions: Option<String>,
     page_size: usize,
@@ -87,7 +88,7 @@ impl Server {
     pub fn new(dispatch: Arc<dyn Dispatch>) -> Self {
         Server {
             inner: Arc::new(Inner {
-                dispatch,
+                dispatch: Arc::new(RwLock::new(dispatch)),
                 info: Implementation::ours(),
                 instructions: None,
                 page_size: 250,
@@ -183,6 +184,14 @@ impl Server {
         self.change(|inner| inner.state_key = key)
     }
 
+    /// Offers the tools of another run from now on, and announces the change. Calls that are under way end in
+    /// the run in which they began.
+    pub fn replace(&self, dispatch: Arc<dyn Dispatch>) {
+        *self.inner.dispatch.write().unwrap_or_else(PoisonError::into_inner) = dispatch;
+        *self.inner.tools.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.inner.hub.changes().tools();
+    }
+
     /// Announces changes to clients.
     pub fn changes(&self) -> Changes {
         self.inner.hub.changes()
@@ -198,6 +207,14 @@ impl Server {
         let mut serving = tokio::task::JoinSet::new();
         serving.spawn(async move { pipe::serve(&inner, input, output, reader_gone).await });
         serving.join_next().await.unwrap_or(Ok(Ok(())))?
+    }
+
+    /// Answers the first request of a client on this process's standard streams with an error, and ends: a
+    /// client shows its user what it got, and mostly not what a server wrote on stderr. A client that sends
+    /// nothing is waited for at most ten seconds.
+    pub async fn refuse_stdio(why: &str) -> std::io::Result<()> {
+        let stdio::StdStreams { input, output, .. } = stdio::open()?;
+        pipe::refuse(input, output, why).await
     }
 
     /// Serves one client until it closes its side; calls that are under way then are finished first, within
@@ -227,10 +244,16 @@ impl std::fmt::Debug for Server {
 }
 
 impl Inner {
+    /// The run that is offered now.
+    fn dispatch(&self) -> Arc<dyn Dispatch> {
+        self.dispatch.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The tools as they are now, those of sources included. Changes are announced to clients.
     async fn refreshed_tools(&self) -> Result<Arc<Vec<ToolSpec>>, RpcError> {
         let announced = self.hub.tools_listed();
-        let now = self.dispatch.fresh_specs().await.map_err(|error| {
+        let dispatch = self.dispatch();
+        let now = dispatch.fresh_specs().await.map_err(|error| {
             self.log(&format!("could not list the tools: {error}"));
             RpcError::new(INTERNAL_ERROR, "could not list the tools")
         })?;

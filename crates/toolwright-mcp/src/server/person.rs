@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{
-    ApprovalRequest, BoxFuture, Choice, Decision, Form, FormBody, FormReply, Notice, Person, canonical_json,
-    text,
+    ApprovalRequest, Choice, Decision, Form, FormBody, FormReply, Notice, Person, canonical_json, text,
 };
 
 use super::peer::{Peer, Question, key_of};
@@ -38,7 +37,9 @@ impl ClientPerson {
             return Decision::Approve;
         }
         let call = request.call;
-        let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
+        let because = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let refused =
+            |why: &str| Decision::reject(format!("`{}` needs approval{because}, and {why}", call.name));
         let Some(peer) = Peer::of_requester(&request.requester) else {
             return refused("no MCP client made the call that could be asked");
         };
@@ -94,20 +95,18 @@ impl Person for ClientPerson {
         "client"
     }
 
-    fn approve<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(self.decide(request))
+    async fn approve(&self, request: &ApprovalRequest<'_>) -> Decision {
+        self.decide(request).await
     }
 
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(Self::fill_in(form))
+    async fn answer(&self, form: &Form) -> FormReply {
+        Self::fill_in(form).await
     }
 
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            if let Some(peer) = Peer::of_requester(&notice.requester) {
-                peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
-            }
-        })
+    async fn notify(&self, notice: &Notice) {
+        if let Some(peer) = Peer::of_requester(&notice.requester) {
+            peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
+        }
     }
 }
 

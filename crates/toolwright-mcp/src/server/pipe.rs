@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::response::Response;
 use super::session::{Session, UnderWay};
 use super::{Audience, CANCEL_GRACE, ClientSender, Era, IncomingRequest, Inner, hub};
-use crate::jsonrpc::{self, BUSY, INVALID_REQUEST, Id, PARSE_ERROR, RpcError, RpcMessage};
+use crate::jsonrpc::{self, BUSY, INTERNAL_ERROR, INVALID_REQUEST, Id, PARSE_ERROR, RpcError, RpcMessage};
 use crate::protocol::{ClientNotification, ClientRequest, LATEST_SESSION_VERSION, RequestMeta};
 use crate::transport::lines::{Beside, LineRead, LineReader, write_lines_and};
 
@@ -62,6 +62,38 @@ pub(super) async fn serve(
     }
     let _ = tokio::time::timeout(server.drain, writer).await;
     read
+}
+
+/// Answers the first request with an error, and ends.
+pub(super) async fn refuse(
+    input: impl AsyncRead + Unpin + Send,
+    mut output: impl AsyncWrite + Unpin + Send,
+    why: &str,
+) -> std::io::Result<()> {
+    /// A client sends its first request as soon as it has started a server.
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+    let first_request = async {
+        let mut lines = LineReader::new(input, jsonrpc::MAX_MESSAGE_BYTES);
+        loop {
+            match lines.next().await? {
+                LineRead::Whole(line) => {
+                    if let Ok(RpcMessage::Request { id, .. }) = jsonrpc::parse(line) {
+                        return Ok(Some(id));
+                    }
+                }
+                LineRead::TooLong => {}
+                LineRead::End => return Ok(None),
+            }
+        }
+    };
+    let first = tokio::time::timeout(PATIENCE, first_request).await;
+    let Some(id) = first.unwrap_or(std::io::Result::Ok(None))? else { return Ok(()) };
+    let mut line = jsonrpc::error(Some(&id), &RpcError::new(INTERNAL_ERROR, why));
+    if line.last() != Some(&b'\n') {
+        line.push(b'\n');
+    }
+    output.write_all(&line).await?;
+    output.flush().await
 }
 
 struct Pipe<'p> {

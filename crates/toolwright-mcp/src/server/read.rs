@@ -1,15 +1,15 @@
 //! The lists, page by page, and reading resources and prompts.
 
 use serde_json::Value;
-use toolwright_core::text;
+use toolwright_core::{ToolSpec, text};
 
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState};
-use super::{Era, IncomingRequest, Inner, Peer};
+use super::{Era, IncomingRequest, Inner, Peer, client_quirks};
 use crate::jsonrpc::{INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
 use crate::protocol::{
     CacheHint, Empty, GetPromptParams, ListPromptsResult, ListResourcesResult, ListTemplatesResult,
-    ListToolsResult, PageParams, ReadResourceResult, ResultBody, ToolDefinition, UriParams,
+    ListToolsResult, PageParams, ReadResourceResult, ResultBody, UriParams,
 };
 
 /// One page of a list.
@@ -20,10 +20,16 @@ struct ListPage<T> {
 }
 
 impl Inner {
-    pub(super) async fn list_tools(&self, page: &PageParams, era: Era) -> Result<ResultBody, RpcError> {
+    pub(super) async fn list_tools(
+        &self,
+        request: &IncomingRequest,
+        page: &PageParams,
+    ) -> Result<ResultBody, RpcError> {
         let tools = self.refreshed_tools().await?;
+        let client = request.session.as_ref().map_or("", |session| session.client());
+        let definition = |spec: &ToolSpec| client_quirks::definition(spec, client);
         let ListPage { entries: tools, next_cursor, cache } =
-            self.page(&tools, ToolDefinition::of, page, era)?;
+            self.page(&tools, definition, page, request.era)?;
         Ok(ResultBody::ListTools(ListToolsResult { tools, next_cursor, cache }))
     }
 

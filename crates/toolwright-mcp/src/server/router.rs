@@ -64,7 +64,7 @@ impl Inner {
         let era = request.era;
         match call {
             R::CallTool(params) => call::answer(self, request, params).await,
-            R::ListTools(page) => self.list_tools(&page, era).await.into(),
+            R::ListTools(page) => self.list_tools(&request, &page).await.into(),
             R::ListPrompts(page) => self.list_prompts(&page, era).into(),
             R::GetPrompt(params) => read::unless_cancelled(&request, self.get_prompt(&request, params)).await,
             R::ListResources(page) => self.list_resources(&page, era).await.into(),

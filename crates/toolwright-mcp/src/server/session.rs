@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use toolwright_core::CancelToken;
+use toolwright_core::{CancelToken, text};
 use toolwright_util::lock;
 
 use super::watch::Watch;
@@ -17,6 +17,10 @@ use crate::protocol::{
     ClientCapabilities, ClientNotification, InitializeParams, InitializeResult, LATEST_SESSION_VERSION,
     LogLevel, ResultBody, SESSION_VERSIONS, ServerRequest,
 };
+
+/// The longest name of a client that is kept.
+const MAX_CLIENT_NAME: usize = 200;
+
 /// How many resources one client may watch.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 
@@ -38,6 +42,8 @@ pub(super) struct Session {
 pub(super) struct Agreed {
     pub(super) version: &'static str,
     pub(super) capabilities: Arc<ClientCapabilities>,
+    /// The name that the client gave itself.
+    client: Box<str>,
 }
 
 impl Session {
@@ -59,12 +65,19 @@ impl Session {
         self.agreed.get()
     }
 
+    /// The name that the client gave itself; empty before `initialize`.
+    pub(super) fn client(&self) -> &str {
+        self.agreed().map_or("", |agreed| &agreed.client)
+    }
+
     /// Begins the session, once.
     pub(super) fn initialize(&self, server: &Inner, params: Value) -> Result<ResultBody, RpcError> {
-        let InitializeParams { protocol_version: wanted, capabilities, .. } = InitializeParams::read(params)?;
+        let InitializeParams { protocol_version: wanted, capabilities, client_info } =
+            InitializeParams::read(params)?;
         let version =
             SESSION_VERSIONS.into_iter().find(|known| *known == wanted).unwrap_or(LATEST_SESSION_VERSION);
-        if self.agreed.set(Agreed { version, capabilities: Arc::new(capabilities) }).is_err() {
+        let client = text::clip(&client_info.name, MAX_CLIENT_NAME).into();
+        if self.agreed.set(Agreed { version, capabilities: Arc::new(capabilities), client }).is_err() {
             return Err(RpcError::new(INVALID_REQUEST, "the session is already initialized"));
         }
         Ok(ResultBody::Initialize(InitializeResult {

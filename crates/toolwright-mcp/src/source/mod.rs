@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolwright_core::schema::Schema;
 use toolwright_core::text::visible;
-use toolwright_core::{BoxFuture, Patterns, Tool as _, ToolError, ToolSource, Toolset};
+use toolwright_core::{Patterns, Tool as _, ToolError, ToolSource, Toolset};
 use toolwright_util::lock;
 
 pub use self::builder::{DEFAULT_CALL_TIMEOUT, McpServerBuilder, Pinning};
@@ -318,27 +318,25 @@ impl ToolSource for McpServer {
         &self.inner.name
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
-        Box::pin(async move {
-            let client = self.inner.seen().client.clone();
-            // A server that ended is started again by the next call of it, not by everybody else's.
-            if client.is_some_and(|client| client.closed().is_some() || !client.tools_changed())
-                && let Some(tools) = self.made()
-            {
-                return Ok(tools);
+    async fn tools(&self) -> Result<Toolset, ToolError> {
+        let client = self.inner.seen().client.clone();
+        // A server that ended is started again by the next call of it, not by everybody else's.
+        if client.is_some_and(|client| client.closed().is_some() || !client.tools_changed())
+            && let Some(tools) = self.made()
+        {
+            return Ok(tools);
+        }
+        if self.inner.rests() && !self.inner.required {
+            return Ok(self.made().unwrap_or_default());
+        }
+        let outcome = self.inner.session().await;
+        match (outcome, self.made()) {
+            (_, Some(tools)) => Ok(tools),
+            (Err(error), None) if self.inner.required => {
+                Err(ToolError::fatal(format!("the MCP server `{}`: {error}", self.inner.name)))
             }
-            if self.inner.rests() && !self.inner.required {
-                return Ok(self.made().unwrap_or_default());
-            }
-            let outcome = self.inner.session().await;
-            match (outcome, self.made()) {
-                (_, Some(tools)) => Ok(tools),
-                (Err(error), None) if self.inner.required => {
-                    Err(ToolError::fatal(format!("the MCP server `{}`: {error}", self.inner.name)))
-                }
-                (_, None) => Ok(Toolset::new()),
-            }
-        })
+            (_, None) => Ok(Toolset::new()),
+        }
     }
 }
 

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolwright_core::{
-    Annotations, BoxFuture, Content, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec,
-};
+use toolwright_core::{Annotations, Content, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec};
 
 use super::Inner;
 use crate::bridge;
@@ -70,18 +68,12 @@ impl Tool for ReadingTool {
         &self.policy
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            match self.read(context, &arguments).await {
-                // The server forgot the session: it is asked again in a new one.
-                Err(error) if McpError::is_unheard(&error) => self.read(context, &arguments).await,
-                other => other,
-            }
-        })
+    async fn call(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        match self.read(context, &arguments).await {
+            // The server forgot the session: it is asked again in a new one.
+            Err(error) if McpError::is_unheard(&error) => self.read(context, &arguments).await,
+            other => other,
+        }
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    Annotations, BoxFuture, CallNote, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy,
-    ToolSpec,
+    Annotations, CallNote, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec,
 };
 
 use super::Inner;
@@ -36,20 +35,14 @@ impl Tool for McpTool {
         &self.policy
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let since = Instant::now();
-            match self.attempt(context, arguments.clone(), since).await {
-                // The server lost the session before it began with the call, so the call is made again in a
-                // new one.
-                Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments, since).await,
-                other => other,
-            }
-        })
+    async fn call(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let since = Instant::now();
+        match self.attempt(context, arguments.clone(), since).await {
+            // The server lost the session before it began with the call, so the call is made again in a
+            // new one.
+            Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments, since).await,
+            other => other,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolwright_core::{BoxFuture, CancelToken, Form, FormReply, Person, ToolSource as _};
+use toolwright_core::{CancelToken, DynPerson, Form, FormReply, Person, ToolSource as _};
 use toolwright_mcp::{Answers, Client, HttpOptions, HttpTarget, McpServer, Server, Target};
 use toolwright_runtime::{Policy, Run};
 
@@ -17,7 +17,7 @@ use crate::support::{PATIENCE, everything, server};
 struct Ada(Arc<Mutex<Vec<String>>>);
 
 impl Person for Ada {
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+    async fn answer(&self, form: &Form) -> FormReply {
         self.0.lock().unwrap().push(form.message.clone());
         let fields = form.schema()["properties"].as_object().cloned().unwrap_or_default();
         let value = |kind: &str| if kind == "boolean" { json!(true) } else { json!("Ada") };
@@ -25,7 +25,7 @@ impl Person for Ada {
             .into_iter()
             .map(|(name, field)| (name, value(field["type"].as_str().unwrap_or_default())))
             .collect();
-        Box::pin(async move { FormReply::Accepted(content) })
+        FormReply::Accepted(content)
     }
 }
 
@@ -46,7 +46,7 @@ fn behind(target: impl Into<Target>) -> McpServer {
 async fn client(server: &Server, with_session: bool, person: Option<Ada>) -> Client {
     let mut options = options();
     let mut answers = Answers::default();
-    answers.person = person.map(|person| Arc::new(person) as Arc<dyn Person>);
+    answers.person = person.map(|person| Arc::new(person) as Arc<DynPerson>);
     options.answers = answers;
     if with_session {
         let (ours, theirs) = tokio::io::duplex(1 << 16);

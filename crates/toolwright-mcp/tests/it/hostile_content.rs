@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use toolwright_core::{BoxFuture, Content, ErrorKind, Form, FormReply, Person, ToolSource as _};
+use toolwright_core::{Content, ErrorKind, Form, FormReply, Person, ToolSource as _};
 use toolwright_mcp::{Answers, Client, ClientOptions, McpErrorKind};
 
 use crate::hostile::{OK, call, check_answer, check_error, check_start};
@@ -229,9 +229,9 @@ init; tools 2; read l; answer 3 '{"content":[{"type":"text","text":"ok"}]}'; for
 struct Counting(AtomicUsize);
 
 impl Person for Counting {
-    fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
+    async fn answer(&self, _: &Form) -> FormReply {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { FormReply::Declined })
+        FormReply::Declined
     }
 }
 

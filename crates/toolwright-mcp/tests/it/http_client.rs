@@ -28,16 +28,14 @@ pub(crate) fn options() -> ClientOptions {
 struct Ada;
 
 impl Person for Ada {
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(async move {
-            let schema = form.schema();
-            let fields = schema["properties"].as_object().unwrap();
-            let content = fields.iter().map(|(name, field)| {
-                let value = if field["type"] == "boolean" { json!(true) } else { json!("Ada") };
-                (name.clone(), value)
-            });
-            FormReply::Accepted(content.collect())
-        })
+    async fn answer(&self, form: &Form) -> FormReply {
+        let schema = form.schema();
+        let fields = schema["properties"].as_object().unwrap();
+        let content = fields.iter().map(|(name, field)| {
+            let value = if field["type"] == "boolean" { json!(true) } else { json!("Ada") };
+            (name.clone(), value)
+        });
+        FormReply::Accepted(content.collect())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
-    Content, ErrorInfo, ErrorKind, Message, Model, ModelDelta, ModelReply, Secret, StopReason, ToolChoice,
+    Content, DynModel, ErrorInfo, ErrorKind, Message, ModelDelta, ModelReply, Secret, StopReason, ToolChoice,
     ToolResult, ToolSpec,
 };
 use toolwright_models::{ModelSettings, connect, offered};
@@ -12,7 +12,7 @@ use toolwright_models::{ModelSettings, connect, offered};
 use crate::peers;
 use crate::support::Conversation;
 
-async fn ask(model: &dyn Model, conversation: &Conversation, streamed: bool) -> (ModelReply, String) {
+async fn ask(model: &DynModel, conversation: &Conversation, streamed: bool) -> (ModelReply, String) {
     let mut told = String::new();
     let mut sink = |delta: ModelDelta<'_>| match delta {
         ModelDelta::Text(text) => told.push_str(text),

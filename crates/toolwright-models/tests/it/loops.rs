@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    Content, ErrorKind, Message, Model, ModelErrorKind, ModelOptions, Secret, ToolChoice, ToolDef,
-    ToolOutput, ToolSpec, Toolset,
+    Content, DynModel, ErrorKind, Message, Model as _, ModelErrorKind, ModelOptions, Secret, ToolChoice,
+    ToolDef, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_models::tokens::Tokens;
 use toolwright_models::{ModelSettings, RetryPolicy, VendorModel, connect};
@@ -38,7 +38,7 @@ fn options() -> ModelOptions {
 }
 
 /// Asks once for a tool, then leaves the model free.
-async fn go(model: &dyn Model, tool: ToolDef, streamed: bool) -> Result<LoopOutcome, RunError> {
+async fn go(model: &DynModel, tool: ToolDef, streamed: bool) -> Result<LoopOutcome, RunError> {
     let name = tool.spec().name.to_string();
     let mut builder = Run::builder(Toolset::new().with(tool).unwrap());
     if streamed {
@@ -60,7 +60,7 @@ fn results(outcome: &LoopOutcome) -> Vec<&toolwright_core::ToolResult> {
 }
 
 /// What every server must manage.
-async fn check(model: &dyn Model, streamed: bool, what: &str) {
+async fn check(model: &DynModel, streamed: bool, what: &str) {
     let outcome =
         go(model, tool("tape.measure", measure(), || ToolOutput::text("3.14")), streamed).await.unwrap();
     assert_eq!(
@@ -164,7 +164,7 @@ async fn parallel_calls_with_llama_cpp() {
 }
 
 /// The same with chance: ties in the model's table fall either way.
-async fn go_warm(model: &dyn Model, streamed: bool) -> Result<LoopOutcome, RunError> {
+async fn go_warm(model: &DynModel, streamed: bool) -> Result<LoopOutcome, RunError> {
     let tool = tool("tape.measure", measure(), || ToolOutput::text("3.14"));
     let mut builder = Run::builder(Toolset::new().with(tool).unwrap());
     if streamed {

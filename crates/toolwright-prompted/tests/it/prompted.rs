@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Content, DeltaSink, Media, Message, Model, ModelDelta, ModelError, ModelErrorKind,
-    ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec,
-    Toolset,
+    Content, DeltaSink, Media, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions,
+    ModelReply, ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_prompted::{PromptFormat, Prompted};
@@ -23,24 +22,22 @@ impl Model for Spy {
         "test/spy"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         assert!(request.tools.is_empty() && *request.tool_choice == ToolChoice::None, "it has no tool API");
         self.asked.lock().unwrap().push(request.messages.to_vec());
-        self.script.generate(request)
+        self.script.generate(request).await
     }
 
     /// Streams three characters at a time.
-    fn generate_streaming<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            let reply = self.generate(request).await?;
-            let text: Vec<char> = reply.message.text().chars().collect();
-            text.chunks(3).for_each(|piece| sink(ModelDelta::Text(&piece.iter().collect::<String>())));
-            Ok(reply)
-        })
+    async fn generate_streaming(
+        &self,
+        request: ModelRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        let reply = self.generate(request).await?;
+        let text: Vec<char> = reply.message.text().chars().collect();
+        text.chunks(3).for_each(|piece| sink(ModelDelta::Text(&piece.iter().collect::<String>())));
+        Ok(reply)
     }
 }
 
@@ -197,13 +194,13 @@ impl Model for Unstoppable {
         "test/unstoppable"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         if request.options.stop.is_empty() {
-            return self.script.generate(request);
+            return self.script.generate(request).await;
         }
         *self.refused.lock().unwrap() += 1;
         let said = "Unsupported parameter: 'stop' is not supported with this model.";
-        Box::pin(async move { Err(ModelError::new(ModelErrorKind::Request, said)) })
+        Err(ModelError::new(ModelErrorKind::Request, said))
     }
 }
 

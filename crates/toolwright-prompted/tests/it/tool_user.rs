@@ -452,10 +452,10 @@ impl Model for Listener {
         "listener"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         if self.refuses_stops.load(Ordering::Relaxed) && !request.options.stop.is_empty() {
             let refused = ModelError::new(ModelErrorKind::Request, "Unsupported parameter: 'stop'");
-            return Box::pin(async { Err(refused) });
+            return Err(refused);
         }
         let said = request.messages.iter().filter_map(|message| match message {
             Message::User { .. } => Some(("user", message.text())),
@@ -465,7 +465,7 @@ impl Model for Listener {
         *self.heard.lock().unwrap() = said.collect();
         let (text, stop) = self.says.lock().unwrap().pop().unwrap();
         let message = AssistantMessage { content: vec![Content::text(text)], ..AssistantMessage::default() };
-        Box::pin(async move { Ok(ModelReply { message, stop, usage: Usage::default() }) })
+        Ok(ModelReply { message, stop, usage: Usage::default() })
     }
 }
 

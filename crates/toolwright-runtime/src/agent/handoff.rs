@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use toolwright_core::{
-    AssistantMessage, BoxFuture, CancelToken, Content, Message, Tool, ToolDef, ToolSpec, Toolset,
+    AssistantMessage, BoxFuture, CancelToken, Content, DynTool, Message, ToolDef, ToolSpec, Toolset,
 };
 
 use super::Agent;
@@ -47,7 +47,7 @@ impl Handoff {
     }
 
     /// The handoff behind a tool, if it is one.
-    pub(crate) fn of(tool: &dyn Tool) -> Option<Handoff> {
+    pub(crate) fn of(tool: &DynTool) -> Option<Handoff> {
         let handoff: &dyn Any = tool.handoff()?;
         handoff.downcast_ref().cloned()
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    ErrorKind, Message, Model, ToolContext, ToolDef, ToolError, ToolOutput, ToolSource, ToolSpec, Toolset,
+    DynModel, ErrorKind, Message, ToolContext, ToolDef, ToolError, ToolOutput, ToolSource, ToolSpec, Toolset,
     ToolsetError,
 };
 
@@ -49,7 +49,7 @@ pub struct Agent {
     name: Arc<str>,
     description: String,
     instructions: Option<String>,
-    model: Option<Arc<dyn Model>>,
+    model: Option<Arc<DynModel>>,
     /// The run it works in.
     options: RunOptions,
     turns: LoopOptions,
@@ -105,7 +105,7 @@ impl Agent {
 
     /// The agent with a model of its own; otherwise it uses that of the run.
     #[must_use]
-    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+    pub fn model(mut self, model: Arc<DynModel>) -> Self {
         self.model = Some(model);
         self
     }

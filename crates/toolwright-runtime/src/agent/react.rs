@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_core::{BoxFuture, Content, Message, Model, StopReason, ToolDef, ToolResult, ToolSpec};
+use toolwright_core::{BoxFuture, Content, DynModel, Message, StopReason, ToolDef, ToolResult, ToolSpec};
 
 use crate::conversation::Conversation;
 use crate::guard;
@@ -146,7 +146,7 @@ impl React {
     pub(super) async fn go(
         &self,
         conversation: &mut Conversation,
-        model: &dyn Model,
+        model: &DynModel,
     ) -> Result<(Option<String>, RunEnd), RunError> {
         let stop_when = conversation.options_mut().stop_when.clone();
         if let Some((submit, _)) = self.submit.clone() {

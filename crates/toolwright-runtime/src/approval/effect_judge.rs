@@ -130,7 +130,7 @@ impl Approvals {
         (request.depth, request.requester) = (context.depth(), context.requester().clone());
         const CHOICES: [Choice; 4] = [Choice::Approve, Choice::Modify, Choice::Reject, Choice::Terminate];
         request.choices = Some(&CHOICES);
-        let asked: Vec<Arc<dyn Approver>> = match context.person() {
+        let asked: Vec<Arc<DynApprover>> = match context.person() {
             Some(person) if self.approvers.is_empty() => vec![Arc::new(person)],
             _ => self.approvers.clone(),
         };

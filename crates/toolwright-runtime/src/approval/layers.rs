@@ -57,10 +57,21 @@ pub fn strictest_ruling(
     call: &ToolCall,
     spec: &ToolSpec,
 ) -> Option<Ruling> {
+    strictest_ruling_about(policies, mandatory, call, spec, &ToolPolicy::default())
+}
+
+/// The same about a tool that says more of itself: its other names, and which of its parameters a shell runs.
+pub fn strictest_ruling_about(
+    policies: impl IntoIterator<Item = Arc<Policy>>,
+    mandatory: Option<&Policy>,
+    call: &ToolCall,
+    spec: &ToolSpec,
+    tool: &ToolPolicy,
+) -> Option<Ruling> {
     let mut approvals = Approvals::default();
     policies.into_iter().for_each(|policy| approvals.add_policy(policy));
     mandatory.into_iter().for_each(|policy| approvals.set_mandatory(policy));
-    let about = CallSubject { spec, tool: &ToolPolicy::default(), contained: false };
+    let about = CallSubject { spec, tool, contained: false };
     let ruling = about.ruling(approvals.policy.as_deref()?, call);
     Some(approvals.strictest(ruling, call, &about))
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_core::{
-    ApprovalRequest, Approver, Choice, Decision, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
+    ApprovalRequest, Choice, Decision, DynApprover, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
     ToolError, ToolPolicy, ToolSpec, Validator,
 };
 
@@ -38,7 +38,7 @@ use crate::run::RunFrame;
 
 pub use call_text::call_text;
 pub use effects::{Above, EffectDecision, EffectExample, EffectExamples, EffectMatch, EffectRule};
-pub use layers::strictest_ruling;
+pub use layers::{strictest_ruling, strictest_ruling_about};
 pub use matching::ArgumentMatch;
 pub use policy::{Policy, PolicyError, Ruling};
 pub(crate) use review::{ModelLookup, Reviewer};
@@ -60,7 +60,7 @@ pub(crate) struct Approvals {
     /// What would be asked is approved.
     pub(crate) assume_yes: bool,
     /// Who is asked, in this order, until one decides.
-    pub(crate) approvers: Vec<Arc<dyn Approver>>,
+    pub(crate) approvers: Vec<Arc<DynApprover>>,
     /// The models that rules name.
     pub(crate) reviewers: Vec<Reviewer>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{
-    AskPurpose, Message, Model, ModelOptions, ModelRequest, ToolChoice, ToolContext, ToolError, text,
+    AskPurpose, DynModel, Message, ModelOptions, ModelRequest, ToolChoice, ToolContext, ToolError, text,
 };
 
 use super::Case;
@@ -14,7 +14,7 @@ use super::policy::{Policy, Ruling};
 use crate::ask;
 
 /// Finds models by the name that a rule gives; `None` when there is none of that name.
-pub(crate) type ModelLookup = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync>;
+pub(crate) type ModelLookup = Arc<dyn Fn(&str) -> Option<Result<Arc<DynModel>, ToolError>> + Send + Sync>;
 
 /// How much of a call a reviewer is shown. A longer one is left to a person.
 const MOST_SHOWN: usize = 32 * 1024;
@@ -32,7 +32,7 @@ pub(crate) struct Reviewer {
     name: String,
     /// What the record calls it.
     label: String,
-    model: Arc<dyn Model>,
+    model: Arc<DynModel>,
 }
 
 /// What a reviewer found.
@@ -105,7 +105,7 @@ impl Reviewer {
 
     /// Asks one model; what goes wrong with its answer leaves the call to a person.
     async fn ask(
-        model: &dyn Model,
+        model: &DynModel,
         case: &Case<'_>,
         instructions: &str,
         shown: String,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, CancelToken, Model, ModelDelta, Person, Preparation, RunScope, Sandbox, Secret, Store,
-    ToolError, ToolSource, Toolset,
+    Approver, CancelToken, DynModel, DynPerson, DynSandbox, Error, ModelDelta, Preparation, RunScope, Secret,
+    Store, ToolError, ToolSource, Toolset, ToolsetError,
 };
 
 use super::frame::{RunFrame, RunOptions, RunShared};
@@ -16,7 +16,7 @@ use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run};
 use crate::active::ActiveCalls;
 use crate::approval::{Approvals, ModelLookup, Policy, Reviewer};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
-use crate::executor::{Executor, LocalExecutor};
+use crate::executor::{ErasedExecutor, Executor, LocalExecutor};
 use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitScope, RunLimits, Spent};
 use crate::redact::Redactor;
@@ -27,6 +27,8 @@ use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 /// Builds a [`Run`].
 pub struct RunBuilder {
     options: RunOptions,
+    /// Why the tools cannot be a set; `build` reports it.
+    problem: Option<ToolsetError>,
     /// Whether the sources bring the tools that the run begins with too.
     replaced: bool,
     scope: RunScope,
@@ -35,7 +37,7 @@ pub struct RunBuilder {
     by_person: bool,
     parent_limits: Option<LimitScope>,
     spent: Spent,
-    executor: Arc<dyn Executor>,
+    executor: Arc<dyn ErasedExecutor>,
     sinks: Vec<Arc<dyn EventSink>>,
     deltas: Vec<DeltaListener>,
     labels: BTreeMap<String, String>,
@@ -50,8 +52,13 @@ pub struct RunBuilder {
 }
 
 impl RunBuilder {
-    pub(super) fn new(tools: Toolset) -> Self {
+    pub(super) fn new(tools: Result<Toolset, ToolsetError>) -> Self {
+        let (tools, problem) = match tools {
+            Ok(tools) => (tools, None),
+            Err(error) => (Toolset::new(), Some(error)),
+        };
         RunBuilder {
+            problem,
             options: RunOptions { tools, ..RunOptions::default() },
             replaced: false,
             scope: RunScope::new(new_run_id()),
@@ -140,7 +147,7 @@ impl RunBuilder {
     #[must_use]
     pub fn reviewers(
         mut self,
-        find: impl Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync + 'static,
+        find: impl Fn(&str) -> Option<Result<Arc<DynModel>, ToolError>> + Send + Sync + 'static,
     ) -> Self {
         self.reviewers = Some(Arc::new(find));
         self
@@ -149,7 +156,7 @@ impl RunBuilder {
     /// Adds the person of the run: they are asked about calls, as an [`approver`](Self::approver) is, and
     /// tools may ask and notify them.
     #[must_use]
-    pub fn person(mut self, person: Arc<dyn Person>) -> Self {
+    pub fn person(mut self, person: Arc<DynPerson>) -> Self {
         self.scope = self.scope.with_person(person.clone());
         self.approver(person)
     }
@@ -192,7 +199,7 @@ impl RunBuilder {
 
     /// Adds a sandbox. The one named `default` is the default, else the first.
     #[must_use]
-    pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<dyn Sandbox>) -> Self {
+    pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<DynSandbox>) -> Self {
         self.scope.sandboxes.insert(name.into(), sandbox);
         self
     }
@@ -206,7 +213,7 @@ impl RunBuilder {
 
     /// Gives tools a model to ask.
     #[must_use]
-    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+    pub fn model(mut self, model: Arc<DynModel>) -> Self {
         self.scope.model = Some(model);
         self
     }
@@ -311,9 +318,13 @@ impl RunBuilder {
         self
     }
 
-    /// Builds the run. An error when the first event cannot be recorded, when no tool has the argument that a
-    /// rule is about, or when a model that a rule names is not there.
-    pub fn build(self) -> Result<Run, ToolError> {
+    /// Builds the run. An error when the tools cannot be a set, for example because two have one name, when
+    /// the first event cannot be recorded, when no tool has the argument that a rule is about, or when a
+    /// model that a rule names is not there.
+    pub fn build(self) -> Result<Run, Error> {
+        if let Some(problem) = self.problem {
+            return Err(problem.into());
+        }
         let mut sinks = self.sinks;
         let (mut first_seq, mut first_span) = (0, 0);
         if let Some(transcript) = self.transcript {
@@ -328,9 +339,13 @@ impl RunBuilder {
         let wrong = approvals.policies().flat_map(|policy| policy.misspelt_parameters(&tools));
         let wrong: Vec<String> = wrong.map(|problem| problem.to_string()).collect();
         if !wrong.is_empty() {
-            return Err(ToolError::fatal(format!("the policy is wrong: {}", wrong.join("; "))));
+            return Err(Error::configuration(format!("the policy is wrong: {}", wrong.join("; "))));
         }
-        approvals.reviewers = Reviewer::all(approvals.policies(), self.reviewers.as_ref())?;
+        let reviewers = Reviewer::all(approvals.policies(), self.reviewers.as_ref());
+        approvals.reviewers = reviewers.map_err(|error| {
+            let hint = error.hint_text().map(str::to_owned);
+            Error::configuration(error).with_hint(hint)
+        })?;
         let tools = match self.replaced {
             true => RunTools::replaced(tools, sources),
             false => RunTools::new(tools, sources),
@@ -363,12 +378,13 @@ impl RunBuilder {
             name: entry.tool.spec().name.clone(),
             fingerprint: entry.fingerprint.clone(),
         });
-        frame.shared.events.emit(EventKind::RunStarted {
+        let started = frame.shared.events.emit(EventKind::RunStarted {
             version: FORMAT_VERSION,
             run_id: frame.scope.run_id.clone(),
             labels,
             tools: stamps.collect(),
-        })?;
+        });
+        started.map_err(Error::unavailable)?;
         Ok(Run { frame })
     }
 }

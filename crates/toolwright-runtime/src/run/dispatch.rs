@@ -1,7 +1,7 @@
 //! How tools and servers reach a run: every call that does not come from its own loop comes through here.
 
 use toolwright_core::{
-    AskPurpose, BoxFuture, CallNote, Dispatch, EffectVerdict, Invocation, Message, Model, ModelError,
+    AskPurpose, BoxFuture, CallNote, Dispatch, DynModel, EffectVerdict, Invocation, Message, ModelError,
     ModelReply, ModelRequest, Origin, PersonWait, RunScope, StagedEffect, ToolCall, ToolContext, ToolError,
     ToolOutput, ToolResult, ToolSpec, Toolset,
 };
@@ -66,7 +66,7 @@ impl Dispatch for RunFrame {
     fn ask<'a>(
         &'a self,
         purpose: AskPurpose<'a>,
-        model: &'a dyn Model,
+        model: &'a DynModel,
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
         Box::pin(async move { ask::once(self, purpose, model, request).await.map_err(ends_run) })
@@ -75,7 +75,7 @@ impl Dispatch for RunFrame {
     fn converse<'a>(
         &'a self,
         context: &'a ToolContext,
-        model: &'a dyn Model,
+        model: &'a DynModel,
         tools: &'a Toolset,
         messages: Vec<Message>,
         turns: u64,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    CallInfo, CancelToken, ErrorKind, Message, ProgressListener, Requester, RunScope, ToolContext, ToolError,
-    ToolSource, Toolset,
+    CallInfo, CancelToken, DynToolSource, ErrorKind, Message, ProgressListener, Requester, RunScope,
+    ToolContext, ToolError, Toolset,
 };
 use toolwright_util::lock;
 
@@ -15,7 +15,7 @@ use super::{Run, RunEnd};
 use crate::active::ActiveCalls;
 use crate::approval::Approvals;
 use crate::events::{DeltaListener, EventKind, Events};
-use crate::executor::Executor;
+use crate::executor::ErasedExecutor;
 use crate::guard;
 use crate::hidden::HiddenSecrets;
 use crate::limits::{LimitReached, LimitScope, RunLimits};
@@ -23,7 +23,7 @@ use crate::limits::{LimitReached, LimitScope, RunLimits};
 /// What a run and the runs of agents inside it have in common.
 pub(crate) struct RunShared {
     pub(crate) approvals: Approvals,
-    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) executor: Arc<dyn ErasedExecutor>,
     /// What goes with each call to where it is done.
     pub(crate) trace: BTreeMap<String, String>,
     pub(crate) events: Events,
@@ -55,7 +55,7 @@ pub(crate) struct RunFrame {
 #[derive(Clone, Default)]
 pub(crate) struct RunOptions {
     pub(crate) tools: Toolset,
-    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) sources: Vec<Arc<DynToolSource>>,
     pub(crate) limits: RunLimits,
 }
 

@@ -9,7 +9,9 @@ mod tools;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Dispatch, Message, Model, ToolCall, ToolError, ToolResult, Toolset};
+use toolwright_core::{
+    Dispatch, DynModel, Error, IntoToolset, Message, ToolCall, ToolError, ToolResult, Toolset,
+};
 
 use crate::call::ExternalCall;
 use crate::conversation::Conversation;
@@ -32,12 +34,12 @@ pub const DEFAULT_MAX_PARALLEL: usize = 16;
 ///
 /// ```
 /// use serde_json::json;
-/// use toolwright_core::{ToolCall, ToolDef, ToolSpec, Toolset};
+/// use toolwright_core::{ToolCall, ToolDef, ToolSpec};
 /// use toolwright_runtime::Run;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let hello = ToolDef::dynamic(ToolSpec::new("hello", "Greets."), |_, _| async { "hi" });
-/// let run = Run::builder(Toolset::new().with(hello)?).build()?;
+/// let run = Run::builder(hello).build()?;
 /// let result = run.call(ToolCall::new("1", "hello", json!({}))).await?;
 /// assert_eq!(result.to_text(), "hi");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -75,9 +77,10 @@ pub enum RunEnd {
 }
 
 impl Run {
-    /// A run with these tools, no policy, no limits and no record, until the builder is told otherwise.
-    pub fn builder(tools: Toolset) -> RunBuilder {
-        RunBuilder::new(tools)
+    /// A run with these tools, and without policy, limits and record unless the builder adds them. A tool, a
+    /// set, and an array, a list or a tuple of these will do; [`build`](RunBuilder::build) reports a clash.
+    pub fn builder(tools: impl IntoToolset) -> RunBuilder {
+        RunBuilder::new(tools.into_toolset())
     }
 
     /// The run's id.
@@ -111,11 +114,31 @@ impl Run {
         self.frame.refresh_tools(&self.frame.cancel).await
     }
 
-    /// Lets a model work with the run's tools until it is done; see [`LoopOptions`]. For a conversation that
+    /// Asks a model, and lets it work with the run's tools until it has answered.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolwright_core::{ToolDef, ToolSpec};
+    /// use toolwright_models::{Reply, ScriptedModel};
+    /// use toolwright_runtime::Run;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let time = ToolDef::dynamic(ToolSpec::new("time", "Tells the time."), |_, _| async { "12:00" });
+    /// let run = Run::builder(time).build()?;
+    /// let model = ScriptedModel::new([Reply::call("time", json!({})), Reply::text("It is noon.")]);
+    /// assert_eq!(run.ask(&model, "What time is it?").await?.completion(), "It is noon.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn ask(&self, model: &DynModel, question: impl Into<String>) -> Result<LoopOutcome, RunError> {
+        self.generate_loop(model, vec![Message::user(question)], &LoopOptions::default()).await
+    }
+
+    /// Lets a model work on a conversation until it is done; see [`LoopOptions`]. For a conversation that
     /// goes on after that, see [`Conversation`].
     pub async fn generate_loop(
         &self,
-        model: &dyn Model,
+        model: &DynModel,
         messages: Vec<Message>,
         options: &LoopOptions,
     ) -> Result<LoopOutcome, RunError> {
@@ -189,6 +212,13 @@ impl Run {
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run").field("id", self.id()).finish_non_exhaustive()
+    }
+}
+
+/// A policy is a file, or a text like one.
+impl From<crate::approval::PolicyError> for Error {
+    fn from(error: crate::approval::PolicyError) -> Self {
+        Error::file(error)
     }
 }
 

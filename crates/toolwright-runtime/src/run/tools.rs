@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use toolwright_core::{CancelToken, ToolError, ToolSource, Toolset};
+use toolwright_core::{CancelToken, DynToolSource, ToolError, Toolset};
 
 use super::RunFrame;
 use crate::guard;
@@ -10,17 +10,17 @@ use crate::guard;
 pub(crate) struct RunTools {
     /// What the run has whatever its sources say.
     own: Toolset,
-    sources: Vec<Arc<dyn ToolSource>>,
+    sources: Vec<Arc<DynToolSource>>,
     current: RwLock<Toolset>,
 }
 
 impl RunTools {
-    pub(crate) fn new(own: Toolset, sources: Vec<Arc<dyn ToolSource>>) -> Self {
+    pub(crate) fn new(own: Toolset, sources: Vec<Arc<DynToolSource>>) -> Self {
         RunTools { current: RwLock::new(own.clone()), own, sources }
     }
 
     /// Tools that the first list of the sources replaces.
-    pub(crate) fn replaced(first: Toolset, sources: Vec<Arc<dyn ToolSource>>) -> Self {
+    pub(crate) fn replaced(first: Toolset, sources: Vec<Arc<DynToolSource>>) -> Self {
         RunTools { current: RwLock::new(first), own: Toolset::new(), sources }
     }
 

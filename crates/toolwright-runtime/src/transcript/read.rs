@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use toolwright_core::{Error, FileLocation};
+
 use crate::events::{Event, EventKind};
 
 /// The longest line that is read; what the writer makes stays far below it.
@@ -111,6 +113,15 @@ impl TranscriptError {
     /// The line that is broken, counting from 1.
     pub fn line(&self) -> Option<usize> {
         self.line
+    }
+}
+
+/// A line that is no event is the file's fault; the rest is the disk's.
+impl From<TranscriptError> for Error {
+    fn from(error: TranscriptError) -> Self {
+        let Some(line) = error.line else { return Error::unavailable(error) };
+        let file = error.path.to_string_lossy().into();
+        Error::file(error).at(FileLocation { file, line, column: 0 })
     }
 }
 

@@ -4,19 +4,22 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use toolwright_core::schema::{depth, flatten};
 use toolwright_core::{ErrorInfo, ErrorKind, ToolError};
 use toolwright_util::lock;
 
-use super::read::{Contents, TranscriptError};
+use super::read::{Contents, Transcript, TranscriptError};
 use crate::events::{Event, EventKind, EventSink};
 use crate::redact::{EventRedactor, Redactor};
 
 /// How deep a line is nested; what a tool gave or a model sent may be deeper, and is then text from there on.
 /// Readers of JSON, ours too, stop at 128.
 const MAX_LEVELS: usize = 120;
+
+/// How often a writer that waits for another one looks again.
+const JOIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// What an event survives once it was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,40 +71,11 @@ impl TranscriptWriter {
     /// are closed as interrupted. A file that another process is writing is refused, and so is a file that is
     /// not a transcript; both stay as they are.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, TranscriptError> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path).map_err(|error| TranscriptError::io(path, error))?;
-        let regular =
-            file.metadata().map(|found| found.is_file()).map_err(|error| TranscriptError::io(path, error))?;
-        if !regular {
-            // A device or a pipe cannot be read back, and may never end.
-            return Err(TranscriptError::io(path, std::io::Error::other("it is not a regular file")));
-        }
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err(TranscriptError::io(path, std::io::Error::other("another run is writing it")));
-            }
+        let (mut writer, earlier) = Self::open_locked(path, redactor, |file| match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(std::io::Error::other("another run is writing it")),
             // Not every file system has locks; then nobody can tell.
-            Ok(()) | Err(TryLockError::Error(_)) => {}
-        }
-        let contents = Contents::read(path, &file)?;
-        let (earlier, length) = (contents.transcript, contents.whole);
-        if earlier.torn {
-            if !is_torn_event(&contents.tail, earlier.events.last()) {
-                let why = "it holds something else, and was left as it is; name another file";
-                return Err(TranscriptError::io(path, std::io::Error::other(why)));
-            }
-            file.set_len(length).map_err(|error| TranscriptError::io(path, error))?;
-        }
-        let mut writer = TranscriptWriter {
-            out: Mutex::new(Out { file, length, broken: false }),
-            redactor: EventRedactor::new(redactor),
-            durability: Durability::default(),
-            next_seq: earlier.events.last().map_or(0, |event| event.seq.saturating_add(1)),
-            next_span: earlier.highest_span().map_or(0, |span| span.saturating_add(1)),
-        };
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+        })?;
         for span in earlier.open_calls() {
             let error = ErrorInfo {
                 kind: ErrorKind::Cancelled,
@@ -115,11 +89,84 @@ impl TranscriptWriter {
                 duration: Duration::ZERO,
                 interrupted: true,
             };
-            let event = Event { seq: writer.next_seq, time: std::time::SystemTime::now(), kind };
-            writer.take(&event).map_err(|error| TranscriptError::io(path, std::io::Error::other(error)))?;
-            writer.next_seq += 1;
+            writer.append(kind).map_err(|error| TranscriptError::io(path, std::io::Error::other(error)))?;
         }
         Ok(writer)
+    }
+
+    /// Joins, or makes, a transcript that several processes write in turn: another writer is waited for, at
+    /// most so long, and calls that are under way stay open. Returns what was written before, too.
+    pub fn join(
+        path: &Path,
+        redactor: Redactor,
+        patience: Duration,
+    ) -> Result<(Self, Transcript), TranscriptError> {
+        let start = Instant::now();
+        Self::open_locked(path, redactor, |file| {
+            loop {
+                match file.try_lock() {
+                    Ok(()) => return Ok(()),
+                    Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
+                        std::thread::sleep(JOIN_PAUSE);
+                    }
+                    Err(TryLockError::WouldBlock) => {
+                        return Err(std::io::Error::other("another process is writing it"));
+                    }
+                    // Several writers without a lock would write over one another's numbers.
+                    Err(TryLockError::Error(error)) => return Err(error),
+                }
+            }
+        })
+    }
+
+    /// Records the next event.
+    pub fn append(&mut self, kind: EventKind) -> Result<(), ToolError> {
+        self.take(&Event { seq: self.next_seq, time: std::time::SystemTime::now(), kind })?;
+        self.next_seq += 1;
+        Ok(())
+    }
+
+    /// A number for a new call.
+    pub fn new_span(&mut self) -> u64 {
+        let span = self.next_span;
+        self.next_span += 1;
+        span
+    }
+
+    fn open_locked(
+        path: &Path,
+        redactor: Redactor,
+        locked: impl FnOnce(&File) -> std::io::Result<()>,
+    ) -> Result<(Self, Transcript), TranscriptError> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path).map_err(|error| TranscriptError::io(path, error))?;
+        let regular =
+            file.metadata().map(|found| found.is_file()).map_err(|error| TranscriptError::io(path, error))?;
+        if !regular {
+            // A device or a pipe cannot be read back, and may never end.
+            return Err(TranscriptError::io(path, std::io::Error::other("it is not a regular file")));
+        }
+        locked(&file).map_err(|error| TranscriptError::io(path, error))?;
+        let contents = Contents::read(path, &file)?;
+        let (earlier, length) = (contents.transcript, contents.whole);
+        if earlier.torn {
+            if !is_torn_event(&contents.tail, earlier.events.last()) {
+                let why = "it holds something else, and was left as it is; name another file";
+                return Err(TranscriptError::io(path, std::io::Error::other(why)));
+            }
+            file.set_len(length).map_err(|error| TranscriptError::io(path, error))?;
+        }
+        let writer = TranscriptWriter {
+            out: Mutex::new(Out { file, length, broken: false }),
+            redactor: EventRedactor::new(redactor),
+            durability: Durability::default(),
+            next_seq: earlier.events.last().map_or(0, |event| event.seq.saturating_add(1)),
+            next_span: earlier.highest_span().map_or(0, |span| span.saturating_add(1)),
+        };
+        Ok((writer, earlier))
     }
 
     /// The same writer with another durability.
@@ -202,7 +249,38 @@ mod tests {
         let first = TranscriptWriter::open(&path, Redactor::default()).unwrap();
         let refused = TranscriptWriter::open(&path, Redactor::default()).unwrap_err();
         assert!(format!("{refused:?}").contains("another run is writing it"), "{refused:?}");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let waiting = path.clone();
+        let joining = std::thread::spawn(move || {
+            let patience = Duration::from_secs(60);
+            sender.send(TranscriptWriter::join(&waiting, Redactor::default(), patience).is_ok()).unwrap();
+        });
+        let refused = TranscriptWriter::join(&path, Redactor::default(), Duration::ZERO).unwrap_err();
+        assert!(format!("{refused:?}").contains("another process is writing it"), "{refused:?}");
         drop(first);
+        assert!(receiver.recv().unwrap());
+        joining.join().unwrap();
         TranscriptWriter::open(&path, Redactor::default()).unwrap();
+    }
+
+    #[test]
+    fn calls_stay_open_for_a_writer_that_joins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let join = || TranscriptWriter::join(&path, Redactor::default(), Duration::ZERO).unwrap();
+        let (mut writer, earlier) = join();
+        assert!(earlier.events.is_empty());
+        let span = writer.new_span();
+        let (call_id, tool) = ("c".into(), "t".into());
+        let call = EventKind::CallStarted { span, parent: None, call_id, tool, arguments: 1.into() };
+        writer.append(call).unwrap();
+        drop(writer);
+        let (mut writer, earlier) = join();
+        assert_eq!(earlier.open_calls().into_iter().collect::<Vec<_>>(), [span]);
+        assert_eq!((writer.next_seq(), writer.new_span()), (1, span + 1));
+        drop(writer);
+        drop(TranscriptWriter::open(&path, Redactor::default()).unwrap());
+        let (_, earlier) = join();
+        assert!(earlier.open_calls().is_empty(), "a run of its own closes what was cut off");
     }
 }

@@ -14,7 +14,7 @@ mod results;
 use std::ops::Range;
 
 use toolwright_core::{
-    AssistantMessage, CancelToken, Message, Model, ModelErrorKind, ModelReply, ModelRequest, StopReason,
+    AssistantMessage, CancelToken, DynModel, Message, ModelErrorKind, ModelReply, ModelRequest, StopReason,
     ToolCall, ToolChoice, ToolError, Toolset, Usage,
 };
 
@@ -50,7 +50,7 @@ pub(crate) enum Left {
 /// there.
 pub(crate) async fn run_loop(
     run: &Run,
-    model: &dyn Model,
+    model: &DynModel,
     log: &mut MessageLog,
     options: &LoopOptions,
     stop: &CancelToken,
@@ -76,7 +76,7 @@ pub(crate) fn end(run: &Run, stop: &CancelToken, left: Left) -> Option<RunEnd> {
 
 struct TurnLoop<'a> {
     run: &'a Run,
-    model: &'a dyn Model,
+    model: &'a DynModel,
     log: &'a mut MessageLog,
     options: &'a LoopOptions,
     stop: &'a CancelToken,

@@ -1,6 +1,6 @@
 //! What a loop came to.
 
-use toolwright_core::{Message, ModelError, ToolCall, ToolError};
+use toolwright_core::{Error, Message, ModelError, ToolCall, ToolError};
 
 use super::last_assistant;
 use crate::run::RunEnd;
@@ -53,6 +53,12 @@ impl std::error::Error for RunError {
             RunError::Tool(error) => Some(error),
             RunError::Model(error) => Some(error),
         }
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        Error::tool_failure(error)
     }
 }
 

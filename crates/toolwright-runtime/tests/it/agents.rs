@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, ErrorKind, Message, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSource, ToolSpec, Toolset,
+    AssistantMessage, Content, DynModel, DynToolSource, ErrorKind, Message, Model, ModelError,
+    ModelErrorKind, ModelReply, ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput,
+    ToolSource, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
@@ -418,19 +419,17 @@ impl Model for Small {
         "test/small"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         if request.messages.len() <= self.most {
-            return self.script.generate(request);
+            return self.script.generate(request).await;
         }
         let said = self.says_so;
-        Box::pin(async move {
-            if !said {
-                return Err(ModelError::new(ModelErrorKind::ContextLength, "the prompt is too long"));
-            }
-            let mut reply = ModelReply::from(toolwright_core::AssistantMessage::default());
-            reply.stop = StopReason::ContextLength;
-            Ok(reply)
-        })
+        if !said {
+            return Err(ModelError::new(ModelErrorKind::ContextLength, "the prompt is too long"));
+        }
+        let mut reply = ModelReply::from(toolwright_core::AssistantMessage::default());
+        reply.stop = StopReason::ContextLength;
+        Ok(reply)
     }
 }
 
@@ -471,9 +470,9 @@ impl Model for Keeper {
         "test/keeper"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         self.sent.lock().unwrap().push(request.messages.to_vec());
-        self.script.generate(request)
+        self.script.generate(request).await
     }
 }
 
@@ -568,23 +567,21 @@ impl Model for Stuck {
         "test/stuck"
     }
 
-    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let first = self.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
-        Box::pin(async move {
-            if first {
-                let mut said = toolwright_core::AssistantMessage::calls([toolwright_core::ToolCall::new(
-                    "1",
-                    "add",
-                    json!({"x": 1, "y": 2}),
-                )]);
-                said.content = vec![Content::text("I add.")];
-                return Ok(said.into());
-            }
-            match self.breaks {
-                true => Err(ModelError::new(ModelErrorKind::Request, "no more")),
-                false => std::future::pending().await,
-            }
-        })
+        if first {
+            let mut said = toolwright_core::AssistantMessage::calls([toolwright_core::ToolCall::new(
+                "1",
+                "add",
+                json!({"x": 1, "y": 2}),
+            )]);
+            said.content = vec![Content::text("I add.")];
+            return Ok(said.into());
+        }
+        match self.breaks {
+            true => Err(ModelError::new(ModelErrorKind::Request, "no more")),
+            false => std::future::pending().await,
+        }
     }
 }
 
@@ -631,10 +628,10 @@ impl ToolSource for Team {
         "team"
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
+    async fn tools(&self) -> Result<Toolset, ToolError> {
         let helper = Agent::new("helper", "Helps.").source(self.clone());
         let helper = if self.hands_over { helper.handoff() } else { helper.as_tool() };
-        Box::pin(async move { Ok(Toolset::new().with(helper)?) })
+        Ok(Toolset::new().with(helper)?)
     }
 }
 
@@ -649,29 +646,27 @@ impl Model for Lazy {
         "test/lazy"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            let refused = request.messages.iter().find_map(|message| match message {
-                Message::Tool(result) if result.is_error() => Some(result.to_text()),
-                _ => None,
-            });
-            if let Some(text) = refused {
-                self.refused.lock().unwrap().push(text);
-                return Ok(ModelReply::from(AssistantMessage {
-                    content: vec![Content::text("I give up.")],
-                    ..AssistantMessage::default()
-                }));
-            }
-            let handed_back = request.messages.iter().any(|message| message.text().contains("done its part"));
-            let tool = &request.tools[0].name;
-            let arguments = match &**tool {
-                "helper" if request.messages.len() > 2 => return Ok(text_reply()),
-                "helper" => json!({"input": "you do it"}),
-                _ if handed_back => return Ok(text_reply()),
-                _ => json!({}),
-            };
-            Ok(AssistantMessage::calls([toolwright_core::ToolCall::new("1", tool.clone(), arguments)]).into())
-        })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let refused = request.messages.iter().find_map(|message| match message {
+            Message::Tool(result) if result.is_error() => Some(result.to_text()),
+            _ => None,
+        });
+        if let Some(text) = refused {
+            self.refused.lock().unwrap().push(text);
+            return Ok(ModelReply::from(AssistantMessage {
+                content: vec![Content::text("I give up.")],
+                ..AssistantMessage::default()
+            }));
+        }
+        let handed_back = request.messages.iter().any(|message| message.text().contains("done its part"));
+        let tool = &request.tools[0].name;
+        let arguments = match &**tool {
+            "helper" if request.messages.len() > 2 => return Ok(text_reply()),
+            "helper" => json!({"input": "you do it"}),
+            _ if handed_back => return Ok(text_reply()),
+            _ => json!({}),
+        };
+        Ok(AssistantMessage::calls([toolwright_core::ToolCall::new("1", tool.clone(), arguments)]).into())
     }
 }
 
@@ -729,10 +724,10 @@ async fn an_agent_outside_any_run_is_told_so() {
 
 #[tokio::test]
 async fn models_sources_and_approvers_are_taken_behind_pointers() {
-    let model: Arc<dyn Model> = script([asks_for_add(), Reply::text("3")]);
+    let model: Arc<DynModel> = script([asks_for_add(), Reply::text("3")]);
     let recorder = Recorder::new(model);
-    let source: Box<dyn ToolSource> = Box::new(tools([add()]));
-    let approver: Box<dyn toolwright_core::Approver> = Box::new(Arc::new(Nods));
+    let source: Box<DynToolSource> = Box::new(tools([add()]));
+    let approver: Box<toolwright_core::DynApprover> = Box::new(Arc::new(Nods));
     let run = Run::builder(Toolset::new()).source(Arc::new(source)).approver(approver).build().unwrap();
     let outcome = run.generate_loop(&recorder, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.completion().as_str(), recorder.exchanges().len()), ("3", 2));
@@ -747,10 +742,7 @@ impl toolwright_core::Approver for Nods {
         "nods"
     }
 
-    fn decide<'a>(
-        &'a self,
-        _: &'a toolwright_core::ApprovalRequest<'a>,
-    ) -> BoxFuture<'a, toolwright_core::Decision> {
-        Box::pin(async { toolwright_core::Decision::Approve })
+    async fn decide(&self, _: &toolwright_core::ApprovalRequest<'_>) -> toolwright_core::Decision {
+        toolwright_core::Decision::Approve
     }
 }

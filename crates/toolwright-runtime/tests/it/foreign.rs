@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
-    BoxFuture, ErrorKind, Message, Model, ModelError, ModelReply, ModelRequest, ToolCall, ToolError,
-    ToolResult, ToolSource, Toolset,
+    ErrorKind, Message, Model, ModelError, ModelReply, ModelRequest, ToolCall, ToolError, ToolResult,
+    ToolSource, Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
@@ -26,9 +26,9 @@ impl ToolSource for Source {
         "shop"
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
+    async fn tools(&self) -> Result<Toolset, ToolError> {
         assert!(!self.breaks, "out of stock");
-        Box::pin(std::future::pending())
+        std::future::pending().await
     }
 }
 
@@ -111,9 +111,9 @@ impl Model for Broken {
         "test/broken"
     }
 
-    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         assert!(!self.at_once, "no brain");
-        Box::pin(async { panic!("no brain") })
+        panic!("no brain")
     }
 }
 

@@ -365,23 +365,20 @@ impl toolwright_core::Model for Small {
         "test/small"
     }
 
-    fn generate<'a>(
-        &'a self,
-        request: toolwright_core::ModelRequest<'a>,
-    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
-    {
-        Box::pin(async move {
-            if request.messages.len() > 5 {
-                let full = "too long".to_owned();
-                return Err(toolwright_core::ModelError::new(ModelErrorKind::ContextLength, full));
-            }
-            let cut = request.messages.iter().any(|message| message.text().contains("left out"));
-            if cut {
-                let content = vec![toolwright_core::Content::text("done")];
-                return Ok(AssistantMessage { content, ..AssistantMessage::default() }.into());
-            }
-            Ok(AssistantMessage::calls([ToolCall::new("1", "add", json!({"x": 1, "y": 2}))]).into())
-        })
+    async fn generate(
+        &self,
+        request: toolwright_core::ModelRequest<'_>,
+    ) -> Result<toolwright_core::ModelReply, toolwright_core::ModelError> {
+        if request.messages.len() > 5 {
+            let full = "too long".to_owned();
+            return Err(toolwright_core::ModelError::new(ModelErrorKind::ContextLength, full));
+        }
+        let cut = request.messages.iter().any(|message| message.text().contains("left out"));
+        if cut {
+            let content = vec![toolwright_core::Content::text("done")];
+            return Ok(AssistantMessage { content, ..AssistantMessage::default() }.into());
+        }
+        Ok(AssistantMessage::calls([ToolCall::new("1", "add", json!({"x": 1, "y": 2}))]).into())
     }
 }
 
@@ -420,19 +417,16 @@ impl toolwright_core::Model for Waits {
         "test/waits"
     }
 
-    fn generate<'a>(
-        &'a self,
-        _: toolwright_core::ModelRequest<'a>,
-    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
-    {
-        Box::pin(async move {
-            let minute = Duration::from_secs(60);
-            match self.says_so {
-                true => toolwright_core::wait(minute).await,
-                false => tokio::time::sleep(minute).await,
-            }
-            Ok(AssistantMessage::default().into())
-        })
+    async fn generate(
+        &self,
+        _: toolwright_core::ModelRequest<'_>,
+    ) -> Result<toolwright_core::ModelReply, toolwright_core::ModelError> {
+        let minute = Duration::from_secs(60);
+        match self.says_so {
+            true => toolwright_core::wait(minute).await,
+            false => tokio::time::sleep(minute).await,
+        }
+        Ok(AssistantMessage::default().into())
     }
 }
 
@@ -467,32 +461,29 @@ impl toolwright_core::Model for Asks {
         "test/asks"
     }
 
-    fn generate<'a>(
-        &'a self,
-        request: toolwright_core::ModelRequest<'a>,
-    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
-    {
+    async fn generate(
+        &self,
+        request: toolwright_core::ModelRequest<'_>,
+    ) -> Result<toolwright_core::ModelReply, toolwright_core::ModelError> {
         use toolwright_core::{AssistantMessage, Content, ToolCall};
-        Box::pin(async move {
-            let last = request.messages.last().map(Message::text).unwrap_or_default();
-            if request.messages.len() == 1 && !request.tools.is_empty() {
-                let ask = |id, about| ToolCall::new(id, "helper", json!({"input": about}));
-                return Ok(AssistantMessage::calls([ask("1", "one"), ask("2", "two")]).into());
-            }
-            match request.tools.is_empty() {
-                true if last == self.slow => self.answered.notified().await,
-                true => self.answered.notify_one(),
-                false => {}
-            }
-            let content = vec![Content::text(format!("done: {last}"))];
-            Ok(AssistantMessage { content, ..AssistantMessage::default() }.into())
-        })
+        let last = request.messages.last().map(Message::text).unwrap_or_default();
+        if request.messages.len() == 1 && !request.tools.is_empty() {
+            let ask = |id, about| ToolCall::new(id, "helper", json!({"input": about}));
+            return Ok(AssistantMessage::calls([ask("1", "one"), ask("2", "two")]).into());
+        }
+        match request.tools.is_empty() {
+            true if last == self.slow => self.answered.notified().await,
+            true => self.answered.notify_one(),
+            false => {}
+        }
+        let content = vec![Content::text(format!("done: {last}"))];
+        Ok(AssistantMessage { content, ..AssistantMessage::default() }.into())
     }
 }
 
 #[tokio::test]
 async fn agents_that_worked_at_the_same_time_are_played_again_in_any_order() {
-    async fn work(model: std::sync::Arc<dyn toolwright_core::Model>) -> Result<String, RunError> {
+    async fn work(model: std::sync::Arc<toolwright_core::DynModel>) -> Result<String, RunError> {
         let helper = toolwright_runtime::Agent::new("helper", "Helps.").as_tool();
         let run = Run::builder(tools([helper])).model(model.clone()).build().unwrap();
         Ok(run.generate_loop(&*model, go(), &LoopOptions::default()).await?.completion())
@@ -519,12 +510,11 @@ impl toolwright_core::Model for Thinker {
         "test/thinker"
     }
 
-    fn generate<'a>(
-        &'a self,
-        _: toolwright_core::ModelRequest<'a>,
-    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
-    {
-        Box::pin(std::future::pending())
+    async fn generate(
+        &self,
+        _: toolwright_core::ModelRequest<'_>,
+    ) -> Result<toolwright_core::ModelReply, toolwright_core::ModelError> {
+        std::future::pending().await
     }
 }
 
@@ -553,12 +543,11 @@ impl toolwright_core::Model for Priced {
         "test/priced"
     }
 
-    fn generate<'a>(
-        &'a self,
-        request: toolwright_core::ModelRequest<'a>,
-    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
-    {
-        self.0.generate(request)
+    async fn generate(
+        &self,
+        request: toolwright_core::ModelRequest<'_>,
+    ) -> Result<toolwright_core::ModelReply, toolwright_core::ModelError> {
+        self.0.generate(request).await
     }
 
     fn cost(&self, _: &toolwright_core::Usage) -> Option<f64> {

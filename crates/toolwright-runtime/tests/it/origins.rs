@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, CallNote, CancelToken, Decision, ErrorKind, Invocation, Message,
-    Origin, Requester, ToolCall, ToolDef, ToolOutput, ToolSpec, Toolset,
+    ApprovalRequest, Approver, CallNote, CancelToken, Decision, ErrorKind, Invocation, Message, Origin,
+    Requester, ToolCall, ToolDef, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedCall, ScriptedModel};
 use toolwright_runtime::{Agent, Policy, Run};
@@ -23,10 +23,10 @@ impl Approver for Notes {
         "notes"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         let asker = request.requester.get::<&'static str>().copied();
         self.0.lock().unwrap().push((request.call.id.to_string(), request.depth, asker));
-        Box::pin(async { Decision::reject("not now") })
+        Decision::reject("not now")
     }
 }
 

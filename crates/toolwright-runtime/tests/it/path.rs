@@ -426,12 +426,12 @@ async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
         fn is_remote(&self) -> bool {
             true
         }
-        fn execute<'a>(
-            &'a self,
-            tools: &'a toolwright_core::Toolset,
+        async fn execute(
+            &self,
+            tools: &toolwright_core::Toolset,
             envelope: Envelope,
-            context: &'a ToolContext,
-        ) -> toolwright_core::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            context: &ToolContext,
+        ) -> Result<ToolOutput, ToolError> {
             let text = serde_json::to_string(&envelope).unwrap();
             let arrived: Envelope = serde_json::from_str(&text).unwrap();
             assert_eq!(arrived, envelope);
@@ -439,7 +439,7 @@ async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
             assert!(arrived.policy.as_ref().is_some_and(|id| id.len() == 32), "{arrived:?}");
             assert_eq!(arrived.trace["traceparent"], "00-1-2-01");
             assert!(arrived.deadline_ms.is_some());
-            LocalExecutor.execute(tools, arrived, context)
+            LocalExecutor.execute(tools, arrived, context).await
         }
     }
     let add = add().with_timeout(Duration::from_secs(5));

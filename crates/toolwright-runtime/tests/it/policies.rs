@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, Message, ToolDef,
-    ToolError, ToolResult, ToolSpec, WorkspacePath,
+    Annotations, ApprovalRequest, Approver, CallView, Decision, ErrorKind, Message, ToolDef, ToolError,
+    ToolResult, ToolSpec, WorkspacePath,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{EventKind, LoopOptions, Policy, Run, RunEnd, RunLimits};
@@ -30,9 +30,9 @@ impl Approver for Person {
         "human"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         self.shown.lock().unwrap().push((request.call.arguments.clone(), request.view.clone()));
-        Box::pin(async move { self.answer.clone() })
+        self.answer.clone()
     }
 }
 
@@ -304,14 +304,12 @@ impl Approver for Panics {
     }
 
     #[expect(clippy::panic, reason = "that is what it is for")]
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, _: &ApprovalRequest<'_>) -> Decision {
         if self.at_once {
             panic!("at once")
         }
-        Box::pin(async {
-            tokio::task::yield_now().await;
-            panic!("later")
-        })
+        tokio::task::yield_now().await;
+        panic!("later")
     }
 }
 
@@ -363,8 +361,8 @@ impl Approver for Silent {
         "silent"
     }
 
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::pending())
+    async fn decide(&self, _: &ApprovalRequest<'_>) -> Decision {
+        std::future::pending().await
     }
 }
 
@@ -409,26 +407,19 @@ impl toolwright_core::Sandbox for Named {
         self.0
     }
 
-    fn exec<'a>(
-        &'a self,
+    async fn exec(
+        &self,
         _: toolwright_core::ExecRequest,
-    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ExecResult, toolwright_core::ToolError>> {
-        Box::pin(async { Ok(toolwright_core::ExecResult::default()) })
+    ) -> Result<toolwright_core::ExecResult, toolwright_core::ToolError> {
+        Ok(toolwright_core::ExecResult::default())
     }
 
-    fn write_file<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a [u8],
-    ) -> toolwright_core::BoxFuture<'a, Result<(), toolwright_core::ToolError>> {
-        Box::pin(async { Ok(()) })
+    async fn write_file(&self, _: &str, _: &[u8]) -> Result<(), toolwright_core::ToolError> {
+        Ok(())
     }
 
-    fn read_file<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> toolwright_core::BoxFuture<'a, Result<Vec<u8>, toolwright_core::ToolError>> {
-        Box::pin(async { Ok(Vec::new()) })
+    async fn read_file(&self, _: &str) -> Result<Vec<u8>, toolwright_core::ToolError> {
+        Ok(Vec::new())
     }
 }
 
@@ -504,11 +495,9 @@ impl Approver for Slow {
         "slow"
     }
 
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async {
-            tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
-            Decision::Approve
-        })
+    async fn decide(&self, _: &ApprovalRequest<'_>) -> Decision {
+        tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
+        Decision::Approve
     }
 }
 
@@ -639,7 +628,7 @@ async fn a_policy_that_names_a_model_or_an_argument_that_is_not_there_starts_no_
         "- {tools: add, when: {z: 1}, decision: reject}",
         "- {tools: add, decision: modify, set: {z: 1}}",
     ] {
-        assert!(build(rules).is_err_and(|error| error.is_fatal()), "{rules}");
+        assert!(build(rules).is_err_and(|error| error.is_configuration()), "{rules}");
     }
     // Other tools may have it.
     assert!(build("- {tools: other, when: {z: 1}, decision: reject}").is_ok());

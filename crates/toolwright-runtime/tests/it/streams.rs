@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
-    BoxFuture, DeltaSink, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, ToolError, ToolResult,
+    DeltaSink, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply, ModelRequest,
+    ToolError, ToolResult,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
@@ -26,26 +26,24 @@ impl Model for Slow {
         "test/slow"
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move { self.generate_streaming(request, &mut |_| {}).await })
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.generate_streaming(request, &mut |_| {}).await
     }
 
-    fn generate_streaming<'a>(
-        &'a self,
-        _: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            sink(ModelDelta::Reasoning("hm"));
-            for word in ["hello", " there"] {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                sink(ModelDelta::Text(word));
-            }
-            if self.breaks {
-                return Err(ModelError::new(ModelErrorKind::Reply, "the stream broke off"));
-            }
-            std::future::pending().await
-        })
+    async fn generate_streaming(
+        &self,
+        _: ModelRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        sink(ModelDelta::Reasoning("hm"));
+        for word in ["hello", " there"] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            sink(ModelDelta::Text(word));
+        }
+        if self.breaks {
+            return Err(ModelError::new(ModelErrorKind::Reply, "the stream broke off"));
+        }
+        std::future::pending().await
     }
 }
 

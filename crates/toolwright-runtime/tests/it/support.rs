@@ -61,10 +61,10 @@ impl toolwright_core::ToolSource for Growing {
         "growing"
     }
 
-    fn tools(&self) -> toolwright_core::BoxFuture<'_, Result<Toolset, ToolError>> {
+    async fn tools(&self) -> Result<Toolset, ToolError> {
         let n = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let tool = plain(&format!("tool_{n}"), |_| async { Ok("found".into()) });
-        Box::pin(async move { Ok(tools([tool])) })
+        Ok(tools([tool]))
     }
 }
 

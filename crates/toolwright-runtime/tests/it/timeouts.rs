@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
-    ApprovalRequest, BoxFuture, CallTimeout, Decision, ErrorKind, Form, FormAuthor, FormBody, FormReply,
-    InvokeOptions, Person, ToolDef,
+    ApprovalRequest, CallTimeout, Decision, ErrorKind, Form, FormAuthor, FormBody, FormReply, InvokeOptions,
+    Person, ToolDef,
 };
 use toolwright_runtime::{Policy, Run};
 
@@ -18,18 +18,14 @@ struct Slow;
 const HOUR: Duration = Duration::from_secs(3600);
 
 impl Person for Slow {
-    fn approve<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async {
-            tokio::time::sleep(HOUR).await;
-            Decision::Approve
-        })
+    async fn approve(&self, _: &ApprovalRequest<'_>) -> Decision {
+        tokio::time::sleep(HOUR).await;
+        Decision::Approve
     }
 
-    fn answer<'a>(&'a self, _: &'a Form) -> BoxFuture<'a, FormReply> {
-        Box::pin(async {
-            tokio::time::sleep(HOUR).await;
-            FormReply::Declined
-        })
+    async fn answer(&self, _: &Form) -> FormReply {
+        tokio::time::sleep(HOUR).await;
+        FormReply::Declined
     }
 }
 

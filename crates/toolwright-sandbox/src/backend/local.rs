@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolwright_core::{
-    BoxFuture, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
+    ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
 };
 
 use super::shared::{self, LauncherHandle};
@@ -81,27 +81,23 @@ impl Sandbox for LocalSandbox {
         self.handle.policy.env.sets_search_path()
     }
 
-    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, None, None))
+    async fn exec(&self, command: ExecRequest) -> Result<ExecResult, ToolError> {
+        self.handle.exec(command, None, None).await
     }
 
-    fn exec_live<'a>(
-        &'a self,
-        command: ExecRequest,
-        sink: &'a dyn OutputSink,
-    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, Some(sink), None))
+    async fn exec_live(&self, command: ExecRequest, sink: &dyn OutputSink) -> Result<ExecResult, ToolError> {
+        self.handle.exec(command, Some(sink), None).await
     }
 
-    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(self.handle.spawn(command, None))
+    async fn spawn(&self, command: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+        self.handle.spawn(command, None).await
     }
 
-    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.handle.write_file(path, contents, None))
+    async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        self.handle.write_file(path, contents, None).await
     }
 
-    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(self.handle.read_file(path))
+    async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        self.handle.read_file(path).await
     }
 }

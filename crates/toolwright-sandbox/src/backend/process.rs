@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolwright_core::{
-    BoxFuture, EffectJudge, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
+    DynSandbox, EffectJudge, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
     ToolError,
 };
 use toolwright_effects::CommitStore;
@@ -185,34 +185,30 @@ impl Sandbox for ProcessSandbox {
         self.handle.policy.env.sets_search_path()
     }
 
-    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, None, self.judge.as_ref()))
+    async fn exec(&self, command: ExecRequest) -> Result<ExecResult, ToolError> {
+        self.handle.exec(command, None, self.judge.as_ref()).await
     }
 
-    fn exec_live<'a>(
-        &'a self,
-        command: ExecRequest,
-        sink: &'a dyn OutputSink,
-    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.handle.exec(command, Some(sink), self.judge.as_ref()))
+    async fn exec_live(&self, command: ExecRequest, sink: &dyn OutputSink) -> Result<ExecResult, ToolError> {
+        self.handle.exec(command, Some(sink), self.judge.as_ref()).await
     }
 
-    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(self.handle.spawn(command, self.judge.as_ref()))
+    async fn spawn(&self, command: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+        self.handle.spawn(command, self.judge.as_ref()).await
     }
 
-    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.handle.write_file(path, contents, self.judge.as_ref()))
+    async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        self.handle.write_file(path, contents, self.judge.as_ref()).await
     }
 
-    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<dyn Sandbox>> {
+    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<DynSandbox>> {
         self.handle.policy.is_staged().then(|| {
             let judge = Some(judge);
-            Arc::new(ProcessSandbox { judge, ..self.clone() }) as Arc<dyn Sandbox>
+            Arc::new(ProcessSandbox { judge, ..self.clone() }) as Arc<DynSandbox>
         })
     }
 
-    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(self.handle.read_file(path))
+    async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        self.handle.read_file(path).await
     }
 }

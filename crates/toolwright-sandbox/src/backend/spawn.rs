@@ -11,9 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Mutex, watch};
-use toolwright_core::{
-    BoxFuture, CallEffect, EffectJudge, ProcessHandle, SandboxProcess, TerminalSize, ToolError,
-};
+use toolwright_core::{CallEffect, EffectJudge, ProcessHandle, SandboxProcess, TerminalSize, ToolError};
 
 use super::exec::failure;
 use super::keyboard::Keyboard;
@@ -151,23 +149,19 @@ impl SpawnedProcess {
 }
 
 impl ProcessHandle for SpawnedProcess {
-    fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>> {
-        Box::pin(self.ended())
+    async fn wait(&self) -> Result<i32, ToolError> {
+        self.ended().await
     }
 
-    fn kill<'a>(&'a self) -> BoxFuture<'a, ()> {
-        Box::pin(async {
-            let _ = self.order(JobCommand::Kill).await;
-            let _ = tokio::time::timeout(std::time::Duration::from_millis(500), self.ended()).await;
-        })
+    async fn kill(&self) {
+        let _ = self.order(JobCommand::Kill).await;
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(500), self.ended()).await;
     }
 
-    fn signal<'a>(&'a self, signal: i32) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(async move {
-            let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
-            let number = number.ok_or_else(|| ToolError::invalid(format!("there is no signal {signal}")))?;
-            self.order(JobCommand::Signal(number)).await
-        })
+    async fn signal(&self, signal: i32) -> Result<(), ToolError> {
+        let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
+        let number = number.ok_or_else(|| ToolError::invalid(format!("there is no signal {signal}")))?;
+        self.order(JobCommand::Signal(number)).await
     }
 
     fn resize(&self, size: TerminalSize) -> Result<(), ToolError> {
@@ -181,16 +175,11 @@ impl ProcessHandle for SpawnedProcess {
         &self.layers
     }
 
-    fn commit<'a>(
-        &'a self,
-        judge: Option<Arc<dyn EffectJudge>>,
-    ) -> BoxFuture<'a, Result<CallEffect, ToolError>> {
-        Box::pin(async move {
-            match &self.stage {
-                Some(stage) => stage.settle_now(judge).await,
-                None => Ok(CallEffect::default()),
-            }
-        })
+    async fn commit(&self, judge: Option<Arc<dyn EffectJudge>>) -> Result<CallEffect, ToolError> {
+        match &self.stage {
+            Some(stage) => stage.settle_now(judge).await,
+            None => Ok(CallEffect::default()),
+        }
     }
 }
 

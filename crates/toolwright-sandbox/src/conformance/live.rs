@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use toolwright_core::{
-    ErrorKind, ExecRequest, OutputStream, Sandbox, SandboxProcess, SpawnRequest, TerminalSize, ToolError,
+    DynSandbox, ErrorKind, ExecRequest, OutputStream, SandboxProcess, SpawnRequest, TerminalSize, ToolError,
 };
 
 use super::{CheckFailure, CheckResult, check, equal, fails, holds, shell};
@@ -15,7 +15,7 @@ use super::{CheckFailure, CheckResult, check, equal, fails, holds, shell};
 /// for longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result<ToolError, CheckFailure> {
+async fn timed(sandbox: &DynSandbox, script: &str, timeout: Duration) -> Result<ToolError, CheckFailure> {
     let start = Instant::now();
     let request = ExecRequest::new(["sh", "-c", script]).timeout(timeout);
     let error = fails(sandbox.exec(request).await, ErrorKind::Timeout)?;
@@ -25,7 +25,7 @@ async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result
 }
 
 /// A file that something alive keeps writing stops growing.
-async fn stays_dead(sandbox: &dyn Sandbox, file: &str) -> CheckResult {
+async fn stays_dead(sandbox: &DynSandbox, file: &str) -> CheckResult {
     let size = || async { shell(sandbox, &format!("wc -c < {file}")).await.map(|result| result.stdout) };
     let start = Instant::now();
     let mut before = size().await?;
@@ -109,7 +109,7 @@ check!(OUTPUT_CAN_BE_SEEN_LIVE, "output_can_be_seen_live", |sandbox| {
     equal(seen, vec![(OutputStream::Stdout, b"one\n".to_vec()), (OutputStream::Stderr, b"two\n".to_vec())])
 });
 
-async fn spawn(sandbox: &dyn Sandbox, request: SpawnRequest) -> Result<SandboxProcess, CheckFailure> {
+async fn spawn(sandbox: &DynSandbox, request: SpawnRequest) -> Result<SandboxProcess, CheckFailure> {
     match sandbox.spawn(request).await {
         Err(error) if error.kind() == ErrorKind::SandboxUnavailable => {
             Err(CheckFailure::Skip(error.to_string()))

@@ -1,7 +1,7 @@
 //! The checks every sandbox must pass, as ordinary functions, so that other backends can run them too.
 //!
 //! ```no_run
-//! # async fn example(sandbox: &dyn toolwright_core::Sandbox) {
+//! # async fn example(sandbox: &toolwright_core::DynSandbox) {
 //! for check in toolwright_sandbox::conformance::CHECKS {
 //!     let outcome = (check.run)(sandbox).await;
 //!     println!("{}: {outcome:?}", check.name);
@@ -13,7 +13,7 @@ mod exec;
 mod files;
 mod live;
 
-use toolwright_core::{BoxFuture, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolError};
+use toolwright_core::{BoxFuture, DynSandbox, ErrorKind, ExecRequest, ExecResult, ToolError};
 
 /// One check.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct Check {
     /// What holds, as a sentence with underscores.
     pub name: &'static str,
     /// Finds out.
-    pub run: for<'a> fn(&'a dyn Sandbox) -> BoxFuture<'a, CheckOutcome>,
+    pub run: for<'a> fn(&'a DynSandbox) -> BoxFuture<'a, CheckOutcome>,
 }
 
 impl std::fmt::Debug for Check {
@@ -162,12 +162,12 @@ fn fails<T: std::fmt::Debug>(
     }
 }
 
-async fn shell(sandbox: &dyn Sandbox, script: &str) -> Result<ExecResult, ToolError> {
+async fn shell(sandbox: &DynSandbox, script: &str) -> Result<ExecResult, ToolError> {
     sandbox.exec(ExecRequest::new(["sh", "-c", script])).await
 }
 
 /// Checks of file rights mean nothing to a user who is above them.
-async fn ordinary_user(sandbox: &dyn Sandbox) -> CheckResult {
+async fn ordinary_user(sandbox: &DynSandbox) -> CheckResult {
     match shell(sandbox, "id -u").await?.stdout.trim() {
         "0" => Err(CheckFailure::Skip("commands run as root, who may do anything".to_owned())),
         _ => Ok(()),

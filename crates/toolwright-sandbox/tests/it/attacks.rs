@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
-use toolwright_core::{ExecRequest, Sandbox, SpawnRequest};
+use toolwright_core::{DynSandbox, ExecRequest, SpawnRequest};
 use toolwright_sandbox::{Layer, LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::probe::{BLOCKED, PROBES, Probe};
@@ -142,12 +142,12 @@ impl Field {
         &self.workspace
     }
 
-    async fn over_pipes(&self, sandbox: &dyn Sandbox, probe: &Probe) -> Result<(i32, String), String> {
+    async fn over_pipes(&self, sandbox: &DynSandbox, probe: &Probe) -> Result<(i32, String), String> {
         let result = sandbox.exec(self.request(probe)).await.map_err(|error| format!("{error:?}"))?;
         Ok((result.code, result.stdout + &result.stderr))
     }
 
-    async fn over_terminal(&self, sandbox: &dyn Sandbox, probe: &Probe) -> Result<(i32, String), String> {
+    async fn over_terminal(&self, sandbox: &DynSandbox, probe: &Probe) -> Result<(i32, String), String> {
         let request = SpawnRequest::with_terminal(self.request(probe), 24, 80);
         let mut process = sandbox.spawn(request).await.map_err(|error| format!("{error:?}"))?;
         let mut text = Vec::new();

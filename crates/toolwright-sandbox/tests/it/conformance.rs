@@ -1,6 +1,6 @@
 //! The conformance suite on each backend that needs no other program.
 
-use toolwright_core::Sandbox;
+use toolwright_core::DynSandbox;
 use toolwright_sandbox::conformance::{CHECKS, Check, CheckOutcome};
 use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
@@ -36,7 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-async fn judge(check: &Check, sandbox: &dyn Sandbox) -> Result<(), String> {
+async fn judge(check: &Check, sandbox: &DynSandbox) -> Result<(), String> {
     match (check.run)(sandbox).await {
         CheckOutcome::Passed => Ok(()),
         CheckOutcome::Skipped(reason) => {

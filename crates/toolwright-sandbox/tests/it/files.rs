@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
+use toolwright_core::{DynSandbox, ErrorKind, ExecRequest, Sandbox as _};
 use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::attacks::Field;
@@ -630,7 +630,7 @@ async fn traits() -> Result<(), String> {
     std::os::unix::fs::chown(&work, owner, owner).map_err(error)?;
     let mut policy = SandboxPolicy::for_workspace(&work);
     policy.protect.clear();
-    let sandboxes: [Box<dyn Sandbox>; 2] = [
+    let sandboxes: [Box<DynSandbox>; 2] = [
         Box::new(LocalSandbox::open(policy.clone()).await.map_err(text)?),
         Box::new(ProcessSandbox::open(policy).await.map_err(text)?),
     ];

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
+use toolwright_core::{DynSandbox, ErrorKind, ExecRequest, Sandbox as _};
 use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::processes::{daemon_script, running};
@@ -140,7 +140,7 @@ async fn leaks(calls: u64) -> Result<(), String> {
     {
         let process = ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
         let local = LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?;
-        let sandboxes: [&dyn Sandbox; 2] = [&process, &local];
+        let sandboxes: [&DynSandbox; 2] = [&process, &local];
         for sandbox in sandboxes {
             sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
         }
@@ -181,7 +181,7 @@ async fn runtime() -> Result<(), String> {
     let mut tasks = tokio::task::JoinSet::new();
     for at in 0..8 {
         let script = format!("{script}; sleep {word}");
-        let sandbox: Box<dyn Sandbox> =
+        let sandbox: Box<DynSandbox> =
             if at % 2 == 0 { Box::new(process.clone()) } else { Box::new(local.clone()) };
         tasks.spawn(async move { sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await.map(drop) });
     }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use toolwright_core::{ErrorKind, ExecRequest, ExecResult, Sandbox, SpawnRequest, ToolError};
+use toolwright_core::{
+    DynSandbox, ErrorKind, ExecRequest, ExecResult, Sandbox as _, SpawnRequest, ToolError,
+};
 use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 
 use crate::support::{Case, check, descendants, equal, text, wait_until};
@@ -79,7 +81,7 @@ const HANGS: &[(&str, &str, f64, f64)] = &[
 /// A loaded machine may add this much before a case fails.
 const SLACK: Duration = Duration::from_secs(8);
 
-async fn hang(sandbox: &dyn Sandbox, script: &str, seconds: f64, most: f64) -> Result<(), String> {
+async fn hang(sandbox: &DynSandbox, script: &str, seconds: f64, most: f64) -> Result<(), String> {
     let start = Instant::now();
     let mut request = ExecRequest::new(["sh", "-c", script]);
     if seconds > 0.0 {
@@ -98,14 +100,14 @@ async fn hang(sandbox: &dyn Sandbox, script: &str, seconds: f64, most: f64) -> R
     equal(after.stdout.as_str(), "alive\n")
 }
 
-async fn open(backend: &str) -> Result<Box<dyn Sandbox>, String> {
+async fn open(backend: &str) -> Result<Box<DynSandbox>, String> {
     Ok(match backend {
         "local" => Box::new(LocalSandbox::open(SandboxPolicy::private()).await.map_err(text)?),
         _ => Box::new(ProcessSandbox::open(SandboxPolicy::private()).await.map_err(text)?),
     })
 }
 
-async fn run(sandbox: &dyn Sandbox, script: &str) -> Result<ExecResult, ToolError> {
+async fn run(sandbox: &DynSandbox, script: &str) -> Result<ExecResult, ToolError> {
     sandbox.exec(ExecRequest::new(["sh", "-c", script]).timeout(Duration::from_secs(20))).await
 }
 

@@ -1,12 +1,12 @@
 //! What every model should do: answer, report its tokens sensibly, and only ask for tools it was offered.
 
 use serde_json::json;
-use toolwright_core::{Message, Model, ModelOptions, ModelRequest, ToolChoice, ToolSpec};
+use toolwright_core::{DynModel, Message, ModelOptions, ModelRequest, ToolChoice, ToolSpec};
 
 use super::{Report, ensure};
 
 /// Checks a model with a few harmless questions. It must be able to answer three requests.
-pub async fn model(model: &dyn Model) -> Report {
+pub async fn model(model: &DynModel) -> Report {
     let mut report = Report::default();
     let named =
         model.name().split_once('/').is_some_and(|(vendor, name)| !vendor.is_empty() && !name.is_empty());

@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 use toolwright_core::{
-    Arguments, BoxFuture, CallDescription, Prepared, Tool, ToolContext, ToolDef, ToolError, ToolOutput,
-    ToolPolicy, ToolSpec,
+    Arguments, CallDescription, Prepared, Tool, ToolContext, ToolDef, ToolError, ToolOutput, ToolPolicy,
+    ToolSpec,
 };
 
 /// Describes a call, from its checked arguments with the paths as they were written.
@@ -47,12 +47,8 @@ impl Tool for DescribedTool {
         Ok(prepared)
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        self.tool.call(context, arguments)
+    async fn call(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        self.tool.call(context, arguments).await
     }
 
     fn identity(&self) -> Option<u64> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolwright_core::{BoxFuture, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolCall, ToolError};
+use toolwright_core::{DynSandbox, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolCall, ToolError};
 use toolwright_runtime::Run;
 use toolwright_sandbox::SandboxPolicy;
 use toolwright_tools::standard;
@@ -23,7 +23,7 @@ cases![
 ];
 
 /// A sandbox in which the mode of `b` cannot be changed.
-struct Stubborn(Arc<dyn Sandbox>);
+struct Stubborn(Arc<DynSandbox>);
 
 impl Sandbox for Stubborn {
     fn kind(&self) -> &str {
@@ -34,21 +34,21 @@ impl Sandbox for Stubborn {
         self.0.isolates()
     }
 
-    fn exec<'a>(&'a self, mut command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+    async fn exec(&self, mut command: ExecRequest) -> Result<ExecResult, ToolError> {
         if command.command.first().is_some_and(|word| word == "chmod")
             && command.command.last().is_some_and(|word| word == "b")
         {
             command.command = vec!["false".to_owned()];
         }
-        self.0.exec(command)
+        self.0.exec(command).await
     }
 
-    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.0.write_file(path, contents)
+    async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        self.0.write_file(path, contents).await
     }
 
-    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        self.0.read_file(path)
+    async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        self.0.read_file(path).await
     }
 }
 

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    ApprovalRequest, BoxFuture, Decision, ErrorKind, Form, FormReply, Notice, Person, ToolCall, ToolResult,
-    Toolset,
+    ApprovalRequest, Decision, ErrorKind, Form, FormReply, Notice, Person, ToolCall, ToolResult, Toolset,
 };
 use toolwright_runtime::Run;
 use toolwright_tools::resolve;
@@ -21,18 +20,17 @@ struct Scripted {
 }
 
 impl Person for Scripted {
-    fn approve<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async { Decision::Approve })
+    async fn approve(&self, _: &ApprovalRequest<'_>) -> Decision {
+        Decision::Approve
     }
 
-    fn answer<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, FormReply> {
+    async fn answer(&self, form: &Form) -> FormReply {
         self.heard.lock().unwrap().push(form.message.clone());
-        Box::pin(async { self.reply.clone() })
+        self.reply.clone()
     }
 
-    fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    async fn notify(&self, notice: &Notice) {
         self.heard.lock().unwrap().push(format!("{}: {}", notice.title, notice.message));
-        Box::pin(async {})
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use toolwright_core::schema::Schema;
-use toolwright_core::{Content, ErrorKind, Sandbox, ToolCall, ToolDef, ToolResult, Toolset};
+use toolwright_core::{Content, DynSandbox, ErrorKind, ToolCall, ToolDef, ToolResult, Toolset};
 use toolwright_runtime::Run;
 use toolwright_sandbox::{LocalSandbox, ProcessSandbox, SandboxPolicy};
 use toolwright_tools::standard;
@@ -55,7 +55,7 @@ impl Backend {
         self == Backend::Process && !*PROCESS_WORKS
     }
 
-    pub(crate) async fn open(self, policy: SandboxPolicy) -> Arc<dyn Sandbox> {
+    pub(crate) async fn open(self, policy: SandboxPolicy) -> Arc<DynSandbox> {
         match self {
             Backend::Local => Arc::new(LocalSandbox::open(policy).await.unwrap()),
             Backend::Process => Arc::new(ProcessSandbox::open(policy).await.unwrap()),
@@ -75,7 +75,7 @@ pub(crate) fn block_on<T>(future: impl std::future::Future<Output = T>) -> T {
 /// A run with tools, in a folder of its own.
 pub(crate) struct Bench {
     pub(crate) run: Run,
-    pub(crate) sandbox: Arc<dyn Sandbox>,
+    pub(crate) sandbox: Arc<DynSandbox>,
     pub(crate) folder: PathBuf,
     _temporary: tempfile::TempDir,
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_core::{Tool, ToolError, Toolset};
+use toolwright_core::{DynTool, ToolError, Toolset};
 #[cfg(feature = "mcp")]
 use toolwright_lang::ServerState;
 use toolwright_lang::{Host, Imports};
@@ -17,13 +17,12 @@ use toolwright_mcp::{LockFile, LockedServer, Proxies, ToolDefinition};
 #[cfg(all(feature = "tools", not(feature = "mcp")))]
 use toolwright_tools::Proxies;
 
-use crate::Environment;
+use crate::environment::Environment;
 
 /// What a program lends to a file, and knows about it, before anything is started.
 ///
 /// ```
-/// use toolwright::Environment;
-/// use toolwright::file::{KnownTools, ToolFile};
+/// use toolwright::file::{Environment, KnownTools, ToolFile};
 /// use toolwright::lang::Source;
 ///
 /// let file = ToolFile::parse(Source::text("t.yaml", "
@@ -35,7 +34,7 @@ use crate::Environment;
 /// let known = KnownTools::new().environment(Environment::of([("REGION", "eu")]));
 /// let problems = file.check(&known);
 /// assert_eq!(problems[0].hint.as_deref(), Some("did you mean `where`?"));
-/// # Ok::<(), toolwright::lang::LoadError>(())
+/// # Ok::<(), toolwright::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct KnownTools {
@@ -202,21 +201,21 @@ impl std::fmt::Debug for Library {
 struct InertLibrary(Library);
 
 impl Imports for InertLibrary {
-    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<DynTool>, ToolError>> {
         #[cfg(feature = "tools")]
         if let Some(tool) = toolwright_tools::configured(reference, config) {
-            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         // A browser is started by the first call.
         #[cfg(feature = "browser")]
         if let Some(tool) = toolwright_browser::configured(reference, config) {
-            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         #[cfg(feature = "data")]
         if let Some(tool) =
             self.0.data.as_ref().and_then(|_| toolwright_data::DataTools::inert(reference, config))
         {
-            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         let _ = (reference, config);
         None
@@ -229,18 +228,18 @@ impl Imports for InertLibrary {
 }
 
 impl Imports for Library {
-    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<DynTool>, ToolError>> {
         #[cfg(feature = "tools")]
         if let Some(tool) = toolwright_tools::configured_through(reference, config, &self.proxies) {
-            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         #[cfg(feature = "browser")]
         if let Some(tool) = toolwright_browser::configured(reference, config) {
-            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         #[cfg(feature = "data")]
         if let Some(tool) = self.data.as_ref().and_then(|data| data.tool(reference, config)) {
-            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<DynTool>));
         }
         let _ = (reference, config);
         None

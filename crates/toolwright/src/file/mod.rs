@@ -1,7 +1,7 @@
 //! A file of tools, parsed: each section has its own type and knows where it stands.
 //!
 //! Parsing and checking start nothing and read nothing but the file. A
-//! [`Session`](crate::session::Session) opens a file for use.
+//! [`Session`] opens a file for use.
 
 mod authority;
 #[cfg(feature = "sandbox")]
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde_json::Value;
 #[cfg(feature = "sandbox")]
 use toolwright_core::ToolError;
-use toolwright_core::{DataError, read_data};
+use toolwright_core::{DataError, Error, read_data};
 use toolwright_lang::{
     Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
@@ -36,6 +36,12 @@ pub(crate) use self::sandbox::open_policy;
 pub use self::sandbox::{SandboxKind, SandboxPlan, SandboxSection, in_sandbox};
 #[cfg(feature = "sandbox")]
 pub(crate) use self::sandbox::{closed, give_sandboxes};
+pub use crate::environment::Environment;
+#[cfg(feature = "sandbox")]
+pub use crate::session::Sandboxing;
+pub use crate::session::{Caller, Connect, Session, SessionBuilder, UntrustedFile};
+#[doc(inline)]
+pub use toolwright_core::FileLocation;
 
 /// The models of a file, by name.
 #[cfg(feature = "models")]
@@ -59,7 +65,7 @@ pub type FileModels = std::collections::BTreeMap<String, toolwright_models::Mode
 /// assert_eq!(file.limits().limits.tool_calls, Some(3));
 /// let problems = file.check(&KnownTools::new());
 /// assert_eq!(problems[0].line, 7);
-/// # Ok::<(), toolwright::lang::LoadError>(())
+/// # Ok::<(), toolwright::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct ToolFile {
@@ -69,6 +75,8 @@ pub struct ToolFile {
     policy: Option<Section<Arc<Policy>>>,
     limits: LimitsSection,
     resources: Option<Section<Vec<String>>>,
+    title: Option<String>,
+    instructions: Option<String>,
     #[cfg(feature = "models")]
     models: FileModels,
     #[cfg(feature = "sandbox")]
@@ -94,8 +102,8 @@ pub struct LimitsSection {
 impl ToolFile {
     /// Parses a file with everything it includes. The error has all problems of its form and of its sections;
     /// what concerns its tools is found by [`check`](Self::check).
-    pub fn parse(source: impl Into<Source>) -> Result<Self, LoadError> {
-        Self::parse_all(source).into_result()
+    pub fn parse(source: impl Into<Source>) -> Result<Self, Error> {
+        Ok(Self::parse_all(source).into_result()?)
     }
 
     /// Parses what can be parsed: sections with problems are left out, and [`error`](Self::error) says which.
@@ -112,8 +120,7 @@ impl ToolFile {
     /// session of it cannot be opened. It is not read through links, and reads at most 1 MiB.
     ///
     /// ```
-    /// use toolwright::file::ToolFile;
-    /// use toolwright::session::{OpenError, Session};
+    /// use toolwright::file::{Session, ToolFile, UntrustedFile};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
     /// let folder = tempfile::tempdir()?;
@@ -121,7 +128,7 @@ impl ToolFile {
     /// let found = ToolFile::parse_found(folder.path().join("t.yaml"), folder.path());
     /// assert!(found.error().is_none() && !found.is_trusted());
     /// let opened = Session::builder(found).open().await;
-    /// assert!(matches!(opened, Err(OpenError::Untrusted)));
+    /// assert!(opened.unwrap_err().downcast_ref::<UntrustedFile>().is_some());
     /// # Ok::<(), std::io::Error>(())
     /// # }).unwrap();
     /// ```
@@ -152,6 +159,10 @@ impl ToolFile {
         });
         let limits = source.section("limits", |value| LimitsSection::read(value).map_err(one));
         let resources = source.section("resources", |value| read_data(&value).map_err(one));
+        let mut text = |key| {
+            source.section(key, |value| read_data::<String>(&value).map_err(one)).map(|section| section.value)
+        };
+        let (title, instructions) = (text("title"), text("instructions"));
         #[cfg(feature = "models")]
         let models = source.section("models", |value| {
             toolwright_models::ModelConfig::read(&value).map_err(|error| one(error.misfit().clone()))
@@ -168,6 +179,8 @@ impl ToolFile {
             policy,
             limits: limits.map(|section| section.value).unwrap_or_default(),
             resources,
+            title,
+            instructions,
             #[cfg(feature = "models")]
             models: models.map(|section| section.value).unwrap_or_default(),
             #[cfg(feature = "sandbox")]
@@ -208,6 +221,16 @@ impl ToolFile {
     /// The files that MCP clients may read, as paths and patterns.
     pub fn resources(&self) -> Option<&Section<Vec<String>>> {
         self.resources.as_ref()
+    }
+
+    /// What a server of this file calls itself, for people.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// Instructions for the models of MCP clients: when and how to use the tools.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
     }
 
     /// The models, by name.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use toolwright_core::ToolError;
 
-use crate::Environment;
+use crate::environment::Environment;
 
 /// How many programs may stand behind one another: a script, its interpreter, that one's.
 const MAX_BEHIND: usize = 5;

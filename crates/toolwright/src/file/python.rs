@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_core::{
-    DataError, ErrorKind, ExecRequest, Sandbox, ToolError, ToolOutput, read_data, run_blocking,
+    DataError, DynSandbox, ErrorKind, ExecRequest, ToolError, ToolOutput, read_data, run_blocking,
 };
 use toolwright_python::{PythonFile, PythonOptions};
 use toolwright_sandbox::{Network, ProcessSandbox, SandboxPolicy};
 
 use super::sandbox::show_program;
-use crate::Environment;
+use crate::environment::Environment;
 
 /// How far above a file a `.venv` is looked for.
 const MAX_ABOVE: usize = 16;
@@ -83,7 +83,7 @@ impl PythonSection {
             }
         }
         let command = show_program(&mut policy, command, environment)?;
-        let sandbox: Arc<dyn Sandbox> = Arc::new(ProcessSandbox::open_staged_if_possible(policy).await?);
+        let sandbox: Arc<DynSandbox> = Arc::new(ProcessSandbox::open_staged_if_possible(policy).await?);
         let mut options = PythonOptions::default();
         let seconds = |seconds: Option<f64>| seconds.map(Duration::from_secs_f64);
         options.timeout = seconds(self.timeout).or(options.timeout);

@@ -10,8 +10,8 @@ use serde_json::Value;
 #[cfg(feature = "mcp")]
 use serde_json::json;
 use toolwright_core::{
-    BoxFuture, Connection, DataError, EffectJudge, ErrorKind, ExecRequest, ExecResult, OutputSink,
-    Preparation, Sandbox, SandboxProcess, SpawnRequest, ToolError, read_data,
+    BoxFuture, Connection, DataError, DynSandbox, EffectJudge, ErrorKind, ExecRequest, ExecResult,
+    OutputSink, Preparation, Sandbox, SandboxProcess, SpawnRequest, ToolError, read_data,
 };
 use toolwright_net::{HostRules, Reach};
 use toolwright_runtime::RunBuilder;
@@ -21,7 +21,7 @@ use toolwright_sandbox::{
 };
 
 use super::{granted, programs};
-use crate::Environment;
+use crate::environment::Environment;
 
 /// What a file's `sandbox` section says, or one entry of `sandboxes`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -216,7 +216,7 @@ impl SandboxSection {
     }
 
     /// Opens the sandbox with its files, and runs its setup script; `None` when none is asked for.
-    pub async fn open(&self) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+    pub async fn open(&self) -> Result<Option<Arc<DynSandbox>>, ToolError> {
         let opened = self.open_bare().await?;
         if let Some(sandbox) = &opened {
             self.prepare(sandbox).await?;
@@ -225,7 +225,7 @@ impl SandboxSection {
     }
 
     /// Opens the sandbox as it is without files and script; `None` when none is asked for.
-    pub async fn open_bare(&self) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+    pub async fn open_bare(&self) -> Result<Option<Arc<DynSandbox>>, ToolError> {
         self.open_plan(self.plan()?).await
     }
 
@@ -235,7 +235,7 @@ impl SandboxSection {
         &self,
         command: ExecRequest,
         environment: &Environment,
-    ) -> Result<Option<(Arc<dyn Sandbox>, ExecRequest)>, ToolError> {
+    ) -> Result<Option<(Arc<DynSandbox>, ExecRequest)>, ToolError> {
         let mut plan = self.plan()?;
         // Containers have programs of their own.
         let command = match self.kind() {
@@ -245,7 +245,7 @@ impl SandboxSection {
         Ok(self.open_plan(plan).await?.map(|sandbox| (sandbox, command)))
     }
 
-    async fn open_plan(&self, plan: SandboxPlan) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+    async fn open_plan(&self, plan: SandboxPlan) -> Result<Option<Arc<DynSandbox>>, ToolError> {
         let SandboxPlan { policy, folder } = plan;
         match &self.kind() {
             SandboxKind::None => Ok(None),
@@ -276,7 +276,7 @@ impl SandboxSection {
     }
 
     /// Puts the files of the section into a sandbox, and runs its setup script.
-    pub async fn prepare(&self, sandbox: &Arc<dyn Sandbox>) -> Result<(), ToolError> {
+    pub async fn prepare(&self, sandbox: &Arc<DynSandbox>) -> Result<(), ToolError> {
         let mut preparation = Preparation::new();
         for (path, contents) in &self.files {
             preparation = preparation.file(path.clone(), contents.clone());
@@ -302,8 +302,8 @@ pub fn in_sandbox(name: &str, error: &ToolError) -> ToolError {
 /// default one, tools that name none are refused; they do not work in one of the others.
 pub(crate) fn give_sandboxes(
     mut builder: RunBuilder,
-    default: Option<Arc<dyn Sandbox>>,
-    named: impl IntoIterator<Item = (String, Arc<dyn Sandbox>)>,
+    default: Option<Arc<DynSandbox>>,
+    named: impl IntoIterator<Item = (String, Arc<DynSandbox>)>,
 ) -> RunBuilder {
     let mut named = named.into_iter().peekable();
     let none = || ToolError::of(ErrorKind::SandboxUnavailable, "the run has no default sandbox");
@@ -315,7 +315,7 @@ pub(crate) fn give_sandboxes(
 }
 
 /// A sandbox in which nothing can be done, for the reason that is given.
-pub(crate) fn closed(why: ToolError) -> Arc<dyn Sandbox> {
+pub(crate) fn closed(why: ToolError) -> Arc<DynSandbox> {
     Arc::new(Closed(why))
 }
 
@@ -342,20 +342,20 @@ impl Sandbox for Closed {
         true
     }
 
-    fn exec<'a>(&'a self, _: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        self.refuse()
+    async fn exec(&self, _: ExecRequest) -> Result<ExecResult, ToolError> {
+        self.refuse().await
     }
 
-    fn spawn<'a>(&'a self, _: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        self.refuse()
+    async fn spawn(&self, _: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+        self.refuse().await
     }
 
-    fn write_file<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.refuse()
+    async fn write_file(&self, _: &str, _: &[u8]) -> Result<(), ToolError> {
+        self.refuse().await
     }
 
-    fn read_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        self.refuse()
+    async fn read_file(&self, _: &str) -> Result<Vec<u8>, ToolError> {
+        self.refuse().await
     }
 }
 
@@ -366,7 +366,7 @@ pub(crate) async fn open_policy(
     said: Value,
     command: ExecRequest,
     environment: &Environment,
-) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
+) -> Result<(Arc<DynSandbox>, ExecRequest), ToolError> {
     let said = if said.is_null() { json!({}) } else { said };
     let mut policy: SandboxPolicy =
         read_data(&said).map_err(|misfit| misfit.about("`sandbox` is not a policy"))?;
@@ -428,7 +428,7 @@ fn real(path: &Path) -> Result<PathBuf, ToolError> {
 
 /// A container whose commands and relative paths begin in a folder.
 struct FolderSandbox {
-    sandbox: Arc<dyn Sandbox>,
+    sandbox: Arc<DynSandbox>,
     folder: PathBuf,
 }
 
@@ -462,41 +462,34 @@ impl Sandbox for FolderSandbox {
         self.sandbox.sets_search_path()
     }
 
-    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        self.sandbox.exec(self.here(command))
+    async fn exec(&self, command: ExecRequest) -> Result<ExecResult, ToolError> {
+        self.sandbox.exec(self.here(command)).await
     }
 
-    fn exec_live<'a>(
-        &'a self,
-        command: ExecRequest,
-        sink: &'a dyn OutputSink,
-    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        self.sandbox.exec_live(self.here(command), sink)
+    async fn exec_live(&self, command: ExecRequest, sink: &dyn OutputSink) -> Result<ExecResult, ToolError> {
+        self.sandbox.exec_live(self.here(command), sink).await
     }
 
-    fn spawn<'a>(&'a self, mut command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+    async fn spawn(&self, mut command: SpawnRequest) -> Result<SandboxProcess, ToolError> {
         command.exec = self.here(command.exec);
-        self.sandbox.spawn(command)
+        self.sandbox.spawn(command).await
     }
 
-    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(async move { self.sandbox.write_file(&self.path(path), contents).await })
+    async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        self.sandbox.write_file(&self.path(path), contents).await
     }
 
-    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(async move { self.sandbox.read_file(&self.path(path)).await })
+    async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        self.sandbox.read_file(&self.path(path)).await
     }
 
-    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<dyn Sandbox>> {
+    fn judged_by(&self, judge: Arc<dyn EffectJudge>) -> Option<Arc<DynSandbox>> {
         let (sandbox, folder) = (self.sandbox.judged_by(judge)?, self.folder.clone());
         Some(Arc::new(FolderSandbox { sandbox, folder }))
     }
 
-    fn connection<'a>(
-        &'a self,
-        user: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
-        self.sandbox.connection(user)
+    async fn connection(&self, user: Option<&str>) -> Result<Option<Connection>, ToolError> {
+        self.sandbox.connection(user).await
     }
 }
 

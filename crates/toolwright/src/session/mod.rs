@@ -18,7 +18,7 @@ mod tests;
 use std::sync::Arc;
 
 use toolwright_core::{Secret, Toolset};
-use toolwright_lang::{CurrentTools, LoadError, Loaded};
+use toolwright_lang::{CurrentTools, Loaded};
 use toolwright_runtime::{Policy, Run, RunBuilder};
 
 use crate::file::ToolFile;
@@ -40,11 +40,10 @@ pub enum Caller {
 /// An opened file.
 ///
 /// ```
-/// use serde_json::json;
-/// use toolwright::file::ToolFile;
+/// use toolwright::content::ToolCall;
+/// use toolwright::file::{Caller, Session, ToolFile};
 /// use toolwright::lang::Source;
-/// use toolwright::session::{Caller, Session};
-/// use toolwright::ToolCall;
+/// use toolwright::json;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let text = "
@@ -173,32 +172,15 @@ fn following(current: Option<CurrentTools>, tools: Toolset) -> RunBuilder {
     }
 }
 
-/// Why a file could not be opened.
-#[derive(Debug)]
+/// Why a file was not opened that was found and not named: [`ToolFile::trust`] was not called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OpenError {
-    /// The file cannot be used, or a server of it could not be connected: all problems, with their locations.
-    File(LoadError),
-    /// A sandbox could not be opened.
-    Sandbox(toolwright_core::ToolError),
-    /// Nobody named the file, and nobody trusted it.
-    Untrusted,
-}
+pub struct UntrustedFile;
 
-impl std::fmt::Display for OpenError {
+impl std::fmt::Display for UntrustedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            OpenError::File(error) => error.fmt(f),
-            OpenError::Sandbox(error) => error.fmt(f),
-            OpenError::Untrusted => f.write_str("the file was found and is not trusted"),
-        }
+        f.write_str("the file was found and is not trusted")
     }
 }
 
-impl std::error::Error for OpenError {}
-
-impl From<LoadError> for OpenError {
-    fn from(error: LoadError) -> Self {
-        OpenError::File(error)
-    }
-}
+impl std::error::Error for UntrustedFile {}

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use toolwright_core::{Model, ToolError};
+use toolwright_core::{DynModel, Error, ToolError};
 use toolwright_lang::{Host, Loaded, Needs, Wanted};
 use toolwright_runtime::Policy;
 
@@ -13,7 +13,7 @@ use toolwright_runtime::Policy;
 use super::sandboxes::{OnNotice, Sandboxes, Sandboxing};
 #[cfg(feature = "mcp")]
 use super::servers::{Listeners, Servers};
-use super::{OpenError, Session};
+use super::{Session, UntrustedFile};
 use crate::file::{KnownTools, ToolFile};
 
 /// What to make of the MCP servers that are needed.
@@ -29,7 +29,7 @@ pub enum Connect {
 }
 
 /// Gives models by name; `None` when the name means nothing.
-type Models = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync>;
+type Models = Arc<dyn Fn(&str) -> Option<Result<Arc<DynModel>, ToolError>> + Send + Sync>;
 
 /// How an open session finds models.
 #[derive(Clone)]
@@ -161,7 +161,7 @@ impl SessionBuilder {
     #[must_use]
     pub fn models(
         mut self,
-        models: impl Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync + 'static,
+        models: impl Fn(&str) -> Option<Result<Arc<DynModel>, ToolError>> + Send + Sync + 'static,
     ) -> Self {
         self.models = Some(Arc::new(models));
         self
@@ -189,10 +189,12 @@ impl SessionBuilder {
         if self.variables_required { needs } else { needs.without_variables() }
     }
 
-    /// Connects the servers that are needed and opens the sandboxes.
-    pub async fn open(self) -> Result<Session, OpenError> {
+    /// Connects the servers that are needed and opens the sandboxes. When the file cannot be used or a server of
+    /// it cannot be connected, the error is a [`LoadError`](toolwright_lang::LoadError) inside, with all problems;
+    /// for a file that was found and is not trusted, an [`UntrustedFile`].
+    pub async fn open(self) -> Result<Session, Error> {
         if !self.file.is_trusted() {
-            return Err(OpenError::Untrusted);
+            return Err(Error::configuration(UntrustedFile));
         }
         if let Some(error) = self.file.error() {
             return Err(error.into());
@@ -222,7 +224,7 @@ impl SessionBuilder {
             listeners: connected,
         };
         #[cfg(feature = "sandbox")]
-        session.open_sandboxes(None, self.sandboxing).await.map_err(OpenError::Sandbox)?;
+        session.open_sandboxes(None, self.sandboxing).await.map_err(unavailable)?;
         Ok(session)
     }
 
@@ -323,7 +325,7 @@ impl SessionBuilder {
                     || toolwright_models::ModelConfig { model: name.to_owned(), ..Default::default() };
                 let config = file.models().get(name).cloned().or_else(|| name.contains('/').then(named))?;
                 let model = config.connect(|variable| environment.get(variable));
-                let model = model.map(|model| Arc::new(model) as Arc<dyn Model>);
+                let model = model.map(|model| Arc::new(model) as Arc<DynModel>);
                 Some(
                     model.map_err(|error| {
                         ToolError::new(format!("the model `{name}` cannot be used: {error}"))
@@ -334,6 +336,13 @@ impl SessionBuilder {
         #[cfg(not(feature = "models"))]
         None
     }
+}
+
+/// A sandbox that cannot be opened, whatever the kind of its error.
+#[cfg(feature = "sandbox")]
+fn unavailable(error: ToolError) -> Error {
+    let hint = error.hint_text().map(str::to_owned);
+    Error::unavailable(error).with_hint(hint)
 }
 
 impl std::fmt::Debug for SessionBuilder {

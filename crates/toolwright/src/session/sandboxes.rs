@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{Sandbox, ToolError};
+use toolwright_core::{DynSandbox, ToolError};
 use toolwright_lang::Loaded;
 use toolwright_net::Reach;
 use toolwright_runtime::RunBuilder;
@@ -33,8 +33,8 @@ pub(super) type OnNotice = Arc<dyn Fn(&str) + Send + Sync>;
 /// The sandboxes of a session.
 #[derive(Clone)]
 pub(super) struct Sandboxes {
-    default: Option<Arc<dyn Sandbox>>,
-    named: Vec<(String, Arc<dyn Sandbox>)>,
+    default: Option<Arc<DynSandbox>>,
+    named: Vec<(String, Arc<DynSandbox>)>,
     /// Where tools that fetch pages may go, when the default sandbox's network says so.
     reach: Option<Reach>,
     on_notice: Option<OnNotice>,
@@ -53,7 +53,7 @@ impl Sandboxes {
     }
 
     /// What the machine cannot give is reported.
-    async fn open_if_possible(&self, section: &SandboxSection, which: &str) -> Option<Arc<dyn Sandbox>> {
+    async fn open_if_possible(&self, section: &SandboxSection, which: &str) -> Option<Arc<DynSandbox>> {
         section.open_bare().await.unwrap_or_else(|error| {
             if let Some(told) = &self.on_notice {
                 told(&format!("no sandbox{which}: {error:#}"));

@@ -1,15 +1,27 @@
 use serde_json::json;
-use toolwright_core::{ErrorKind, ToolCall, ToolResult};
-use toolwright_lang::{Source, Wanted};
+use toolwright_core::{Error, ErrorKind, ToolCall, ToolError, ToolResult};
+use toolwright_lang::{LoadError, Source, Wanted};
 
 use super::*;
-use crate::Environment;
+use crate::environment::Environment;
 use crate::file::KnownTools;
 
 const TOOL: &str = "tools: [{name: t, do: {eval: ran}}]";
 
 fn parse(text: &str) -> Result<ToolFile, LoadError> {
-    ToolFile::parse(Source::text("t.yaml", text))
+    ToolFile::parse(Source::text("t.yaml", text)).map_err(of_file)
+}
+
+fn of_file(error: Error) -> LoadError {
+    assert!(error.is_file(), "{error:?}");
+    let line = error.location().unwrap().line;
+    let error: LoadError = error.downcast().unwrap();
+    assert_eq!(line, error.problems()[0].line);
+    error
+}
+
+fn refused(opened: Result<Session, Error>) -> LoadError {
+    of_file(opened.unwrap_err())
 }
 
 fn builder(text: &str) -> SessionBuilder {
@@ -72,7 +84,7 @@ tools: [{name: plain, do: {eval: fine}}, {name: secret, do: {eval: '${env.TOKEN}
 ";
     let wanted = |name: &str| builder(text).wanted(Wanted::tool(name));
     assert_eq!(call(&wanted("plain").open().await.unwrap(), "plain").await.to_text(), "fine");
-    let Err(OpenError::File(error)) = wanted("secret").open().await else { panic!("it is not set") };
+    let error = refused(wanted("secret").open().await);
     assert!(error.problems()[0].message.contains("`TOKEN` is not set"), "{error}");
     let known = KnownTools::new().environment(Environment::of([("TOKEN", "0123456789abcdef")]));
     let session = wanted("secret").known(known).open().await.unwrap();
@@ -84,9 +96,10 @@ tools: [{name: plain, do: {eval: fine}}, {name: secret, do: {eval: '${env.TOKEN}
 #[tokio::test]
 async fn the_sandbox_the_file_asks_for_is_opened_or_told() {
     let open = |sandbox: &str| builder(&format!("tools: [{{import_tool: bash}}]\n{sandbox}")).open();
-    let failed = |error: Option<OpenError>| match error {
-        Some(OpenError::Sandbox(error)) => error,
-        other => panic!("{other:?}"),
+    let failed = |error: Option<Error>| {
+        let error = error.unwrap();
+        assert!(error.is_unavailable() && !error.is_file(), "{error:?}");
+        error.downcast::<ToolError>().unwrap()
     };
     let bash = |session: Session| async move {
         let run = session.run(Caller::Model).build().unwrap();
@@ -204,7 +217,7 @@ cat > /dev/null"#;
     #[tokio::test]
     async fn a_server_that_fails_is_an_error_a_warning_or_never_started() {
         let text = "mcp: {s: {transport: stdio, command: /no/such/program, auto_import_scope: shared}}\n";
-        assert!(matches!(builder(text).open().await, Err(OpenError::File(_))));
+        refused(builder(text).open().await);
         let session = builder(text).connect(Connect::WherePossible).open().await.unwrap();
         assert_eq!(session.loaded().problems().len(), 1);
         assert!(session.loaded().why_missing("s_go").unwrap().contains("could not list the tools"));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use tasks::{After, TASKS, Task};
-use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Toolset};
+use toolwright_core::{DynModel, DynSandbox, DynTool, Message, ModelOptions, Secret, Toolset};
 use toolwright_lang::{Host, Source, load};
 use toolwright_models::{HttpLimits, ModelSettings, connect};
 use toolwright_runtime::{LoopOptions, LoopOutcome, Run, RunLimits};
@@ -64,7 +64,7 @@ pub fn run(url: &str, format: &str, task: &str) -> Result<()> {
     Ok(())
 }
 
-async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
+async fn attempt(model: &DynModel, task: &Task) -> Result<(bool, String)> {
     let folder = tempfile::tempdir()?;
     for (path, text) in task.files {
         let path = folder.path().join(path);
@@ -72,7 +72,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
         std::fs::write(path, text)?;
     }
     let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
-    let sandbox: Arc<dyn Sandbox> = Arc::new(LocalSandbox::open(policy).await?);
+    let sandbox: Arc<DynSandbox> = Arc::new(LocalSandbox::open(policy).await?);
     let limits = RunLimits { turns: Some(8), repeats: Some(2), ..RunLimits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;
     let options = ModelOptions { max_tokens: Some(400), temperature: Some(0.0), ..ModelOptions::default() };
@@ -100,7 +100,7 @@ fn tools(task: &Task) -> Result<Toolset> {
     for name in task.tools {
         let found = loaded.tools().get(name).or_else(|| standard.get(name));
         let found = found.with_context(|| format!("there is no tool `{name}`"))?;
-        offered = offered.with(found.tool.clone() as Arc<dyn Tool>)?;
+        offered = offered.with(found.tool.clone() as Arc<DynTool>)?;
     }
     Ok(offered)
 }

@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::Value;
-use toolwright::Decision;
+use toolwright::approval::Decision;
 
 use super::Ui;
 use crate::chat::approval::{KEYS, Question};
@@ -244,7 +244,7 @@ mod tests {
     use crate::chat::ui::{News, Wish};
     use crate::console::{Console, Output};
     use tokio::sync::oneshot;
-    use toolwright::Validator;
+    use toolwright::approval::Validator;
 
     #[test]
     fn a_line_answers_only_a_question_that_is_open_and_only_as_a_word() {

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_core::{
-    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, Sandbox,
-    SandboxProcess, SpawnRequest, ToolError, ToolOutput,
+    Connection, ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, Sandbox, SandboxProcess,
+    SpawnRequest, ToolError, ToolOutput,
 };
 
 use self::control::Clerk;
@@ -416,38 +416,31 @@ impl Sandbox for EngineSandbox {
         self.inner.policy.env.sets_search_path()
     }
 
-    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.run(command, None))
+    async fn exec(&self, command: ExecRequest) -> Result<ExecResult, ToolError> {
+        self.run(command, None).await
     }
 
-    fn exec_live<'a>(
-        &'a self,
-        command: ExecRequest,
-        sink: &'a dyn OutputSink,
-    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Box::pin(self.run(command, Some(sink)))
+    async fn exec_live(&self, command: ExecRequest, sink: &dyn OutputSink) -> Result<ExecResult, ToolError> {
+        self.run(command, Some(sink)).await
     }
 
-    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
-        Box::pin(process::spawn(&self.inner, command))
+    async fn spawn(&self, command: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+        process::spawn(&self.inner, command).await
     }
 
-    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.write(path, contents))
+    async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        self.write(path, contents).await
     }
 
-    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Box::pin(self.read(path))
+    async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        self.read(path).await
     }
 
-    fn connection<'a>(
-        &'a self,
-        user: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
+    async fn connection(&self, user: Option<&str>) -> Result<Option<Connection>, ToolError> {
         let user = user.map(|user| format!(" --user '{}'", user.replace('\'', "'\\''"))).unwrap_or_default();
         let command =
             format!("{} exec --interactive --tty{user} {} sh", self.inner.engine.program(), self.inner.name);
         let kind = self.kind().to_owned();
-        Box::pin(async move { Ok(Some(Connection { kind, command })) })
+        Ok(Some(Connection { kind, command }))
     }
 }

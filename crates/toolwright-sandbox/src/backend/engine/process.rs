@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use toolwright_core::{BoxFuture, ProcessHandle, SandboxProcess, SpawnRequest, TerminalSize, ToolError};
+use toolwright_core::{
+    DynProcessHandle, ProcessHandle, SandboxProcess, SpawnRequest, TerminalSize, ToolError,
+};
 
 use super::super::spawn;
 use super::entry_report::Entered;
@@ -64,29 +66,25 @@ async fn listen(mut from: ByteStream, running: &ContainerCommand, entered: &mut 
 }
 
 struct ContainerProcess {
-    client: Box<dyn ProcessHandle>,
+    client: Box<DynProcessHandle>,
     running: ContainerCommand,
 }
 
 impl ProcessHandle for ContainerProcess {
-    fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>> {
-        Box::pin(async { self.running.watch(self.client.wait()).await })
+    async fn wait(&self) -> Result<i32, ToolError> {
+        self.running.watch(self.client.wait()).await
     }
 
-    fn kill<'a>(&'a self) -> BoxFuture<'a, ()> {
-        Box::pin(async {
-            self.running.sweep().await;
-            self.client.kill().await;
-        })
+    async fn kill(&self) {
+        self.running.sweep().await;
+        self.client.kill().await;
     }
 
-    fn signal<'a>(&'a self, signal: i32) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(async move {
-            let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
-            let number = number.ok_or_else(|| ToolError::invalid(format!("there is no signal {signal}")))?;
-            self.running.inner.clerk.signal(number, self.running.root()).await;
-            Ok(())
-        })
+    async fn signal(&self, signal: i32) -> Result<(), ToolError> {
+        let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
+        let number = number.ok_or_else(|| ToolError::invalid(format!("there is no signal {signal}")))?;
+        self.running.inner.clerk.signal(number, self.running.root()).await;
+        Ok(())
     }
 
     fn resize(&self, size: TerminalSize) -> Result<(), ToolError> {

@@ -21,7 +21,7 @@ mod tokens;
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDef, ToolError, ToolOutput, ToolPolicy, ToolSpec,
+    Arguments, Prepared, Tool, ToolContext, ToolDef, ToolError, ToolOutput, ToolPolicy, ToolSpec,
 };
 
 use super::Make;
@@ -103,15 +103,11 @@ impl Tool for ReasoningTool {
     }
 
     /// People and the record see the reason; the tool itself has no such parameter.
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        mut arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    async fn call(&self, context: &ToolContext, mut arguments: Value) -> Result<ToolOutput, ToolError> {
         if let Some(arguments) = arguments.as_object_mut() {
             arguments.shift_remove(REASONING);
         }
-        self.0.call(context, arguments)
+        self.0.call(context, arguments).await
     }
 
     fn identity(&self) -> Option<u64> {

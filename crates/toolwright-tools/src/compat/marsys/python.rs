@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 use toolwright_core::{
-    ErrorKind, OutputSink as _, OutputStream, ProcessHandle, ResultExt as _, Sandbox, SpawnRequest,
+    DynProcessHandle, DynSandbox, ErrorKind, OutputSink as _, OutputStream, ResultExt as _, SpawnRequest,
     ToolError, ToolOutput,
 };
 
@@ -132,11 +132,11 @@ struct Python {
     input: Box<dyn AsyncWrite + Send + Unpin>,
     stdout: PrintedStream,
     stderr: PrintedStream,
-    handle: Box<dyn ProcessHandle>,
+    handle: Box<DynProcessHandle>,
     /// The last program has ended, and Python waits for the next.
     waits: bool,
     // The sandbox stays open for as long as its Python does.
-    _sandbox: Arc<dyn Sandbox>,
+    _sandbox: Arc<DynSandbox>,
 }
 
 /// How Python went on after a program.

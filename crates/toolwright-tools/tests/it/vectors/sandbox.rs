@@ -6,7 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 use toolwright_core::{
-    ErrorKind, ExecRequest, MAX_READ_FILE, Preparation, RunScope, Sandbox, ToolError, Toolset,
+    DynSandbox, ErrorKind, ExecRequest, MAX_READ_FILE, Preparation, RunScope, ToolError, Toolset,
 };
 use toolwright_runtime::Run;
 use toolwright_sandbox::SandboxPolicy;
@@ -23,7 +23,7 @@ cases![
     a_private_folder_is_gone_with_its_sandbox,
 ];
 
-async fn sandbox(backend: Backend) -> Arc<dyn Sandbox> {
+async fn sandbox(backend: Backend) -> Arc<DynSandbox> {
     backend.open(SandboxPolicy::private()).await
 }
 
@@ -50,7 +50,7 @@ fn told<T>(result: Result<T, ToolError>, value: impl Fn(T) -> Value) -> Value {
     }
 }
 
-async fn exec(sandbox: &dyn Sandbox, given: &Value) -> Value {
+async fn exec(sandbox: &DynSandbox, given: &Value) -> Value {
     let command: Vec<String> = match &given["exec"] {
         Value::String(script) => vec!["bash".to_owned(), "-c".to_owned(), script.clone()],
         list => serde_json::from_value(list.clone()).unwrap(),
@@ -67,7 +67,7 @@ async fn exec(sandbox: &dyn Sandbox, given: &Value) -> Value {
     })
 }
 
-async fn outcome(sandbox: &Arc<dyn Sandbox>, vector: &Vector) -> Value {
+async fn outcome(sandbox: &Arc<DynSandbox>, vector: &Vector) -> Value {
     let nothing = |()| Value::Null;
     match vector.id.as_str() {
         "sb.write_read" => {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::schema::Strictness;
-use toolwright_core::{Sandbox, ToolOutput};
+use toolwright_core::{DynSandbox, ToolOutput};
 use toolwright_lang::load;
 use toolwright_sandbox::{LocalSandbox, SandboxPolicy};
 
@@ -29,7 +29,7 @@ pub(super) async fn run(vector: &Json, files: &Files) -> Verdict {
     let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
     let input = vector.get("input").cloned().unwrap_or_else(|| json!({}));
     let (mut outcome, _) =
-        super::call(&loaded, name, input, Some(Arc::new(sandbox) as Arc<dyn Sandbox>)).await;
+        super::call(&loaded, name, input, Some(Arc::new(sandbox) as Arc<DynSandbox>)).await;
     // The record leaves out what differs from machine to machine.
     if name == "file_info"
         && let (Ok(output), Some(wanted)) = (&mut outcome, expect.get("ok").and_then(Json::as_object))
@@ -57,7 +57,7 @@ pub(super) fn needed(vector: &Json) -> bool {
 }
 
 /// A sandbox without files.
-pub(super) async fn empty() -> Result<Arc<dyn Sandbox>, String> {
+pub(super) async fn empty() -> Result<Arc<DynSandbox>, String> {
     let sandbox = LocalSandbox::open(SandboxPolicy::private()).await.map_err(|error| error.to_string())?;
     Ok(Arc::new(sandbox))
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use toolwright_core::{Tool, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset};
+use toolwright_core::{DynTool, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset};
 use toolwright_lang::{Host, Imports, raise};
 
 /// What the program lends to the file of a record.
@@ -19,7 +19,7 @@ pub(super) fn host() -> Host {
 struct BuiltIn;
 
 impl Imports for BuiltIn {
-    fn tool(&self, reference: &str, _config: &Json) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+    fn tool(&self, reference: &str, _config: &Json) -> Option<Result<Arc<DynTool>, ToolError>> {
         Some(Ok(Arc::new(toolwright_tools::resolve(reference)?)))
     }
 

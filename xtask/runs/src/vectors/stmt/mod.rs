@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    CallInfo, CallNote, Invocation, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput, Usage,
-    text as words,
+    CallInfo, CallNote, DynSandbox, Invocation, Patterns, ToolCall, ToolContext, ToolError, ToolOutput,
+    Usage, text as words,
 };
 use toolwright_expr::{EvalLimits, Program, Value};
 use toolwright_lang::{
@@ -206,7 +206,7 @@ async fn call(
     loaded: &Loaded,
     name: &str,
     input: Json,
-    sandbox: Option<Arc<dyn Sandbox>>,
+    sandbox: Option<Arc<DynSandbox>>,
 ) -> (Result<ToolOutput, ToolError>, Vec<String>) {
     let shown = Shown::default();
     let mut builder = Run::builder(loaded.tools().clone()).on_event(shown.listener());
@@ -215,7 +215,7 @@ async fn call(
     }
     let run = match builder.build() {
         Ok(run) => run,
-        Err(error) => return (Err(error), Vec::new()),
+        Err(error) => return (Err(error.into()), Vec::new()),
     };
     // Called as a tool would call it, because results for models lose the class of an error.
     let context = ToolContext::new(

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    ApprovalRequest, Approver, AssistantMessage, BoxFuture, Content, Decision, Message, Model, ModelError,
-    ModelReply, ModelRequest, ToolResult,
+    ApprovalRequest, Approver, AssistantMessage, Content, Decision, Message, Model, ModelError, ModelReply,
+    ModelRequest, ToolResult,
 };
 use toolwright_lang::load;
 use toolwright_models::{Reply, ScriptedCall, ScriptedModel};
@@ -234,10 +234,10 @@ impl Model for Recorded {
         self.answers.name()
     }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    async fn generate(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let messages = request.messages.iter().map(shown).collect();
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(messages);
-        self.answers.generate(request)
+        self.answers.generate(request).await
     }
 }
 
@@ -267,12 +267,10 @@ impl Approver for Asked {
         "record"
     }
 
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest<'_>) -> Decision {
         let id = request.call.id.to_string();
         let fine = self.approved.contains(&id);
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
-        Box::pin(async move {
-            if fine { Decision::Approve } else { Decision::reject("execution canceled by user") }
-        })
+        if fine { Decision::Approve } else { Decision::reject("execution canceled by user") }
     }
 }

@@ -1,5 +1,8 @@
 //! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian
-//! package; or, with `static`, an archive with a program that needs no C library.
+//! package; then, without a C library, as an archive, a wheel for PyPI and a package for npm. Each is
+//! unpacked or installed, and what comes out is run.
+
+mod registries;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,17 +17,36 @@ const SHELLS: &[(&str, &str)] =
 
 const BUILD: &[&str] = &["build", "--release", "--locked", "--package", "toolwright-cli"];
 
-/// Builds, packs, unpacks what was packed and runs it.
-pub fn run() -> Result<()> {
-    cargo(BUILD)?;
-    let release = crate::target().join("release");
-    println!("{}", pack(&release)?.display());
-    println!("{}", debian(&release)?.display());
+/// Which packages are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    All,
+    /// Those with a program that needs the C library of this machine.
+    Linked,
+    /// Those with a program that needs none.
+    Static,
+}
+
+/// Builds, packs, installs what was packed and runs it.
+pub fn run(kind: Kind) -> Result<()> {
+    if kind != Kind::Static {
+        cargo(BUILD)?;
+        let release = crate::target().join("release");
+        println!("{}", pack(&release)?.display());
+        println!("{}", debian(&release)?.display());
+    }
+    if kind != Kind::Linked {
+        let release = build_static()?;
+        println!("{}", pack(&release)?.display());
+        let (program, folder) = (release.join("toolwright"), release.join("package"));
+        println!("{}", registries::wheel(&program, &folder)?.display());
+        println!("{}", registries::npm(&program, &folder)?.display());
+    }
     Ok(())
 }
 
-/// The same without a C library, for any Linux of this processor: an archive.
-pub fn run_static() -> Result<()> {
+/// The program without a C library, for any Linux of this processor; gives back its folder.
+fn build_static() -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     // The compiler that whoever builds chose, by the names that the `cc` crate knows.
     let chosen = [format!("CC_{target}"), format!("CC_{}", target.replace('-', "_"))];
@@ -42,8 +64,7 @@ pub fn run_static() -> Result<()> {
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let is_static = said.contains("statically linked") || said.contains("not a dynamic executable");
     ensure!(is_static, "{} needs libraries: {said}", program.display());
-    println!("{}", pack(&release)?.display());
-    Ok(())
+    Ok(release)
 }
 
 /// An archive of what was built in a folder, beside the manual pages and completions.
@@ -73,10 +94,8 @@ fn extras(program: &Path, folder: &Path) -> Result<()> {
 
 /// `toolwright-VERSION-TARGET.tar.gz`, seen to hold a program that runs.
 fn archive(program: &Path, folder: &Path) -> Result<PathBuf> {
-    let said = said(program)?;
-    // toolwright VERSION (COMMIT, TARGET, PROFILE)
-    let mut words = said.split([' ', '(', ')', ',']).filter(|word| !word.is_empty()).skip(1);
-    let (version, target) = (words.next().unwrap_or("0"), words.nth(1).unwrap_or("unknown"));
+    let line = VersionLine::of(program)?;
+    let (said, version, target) = (&line.0, line.version(), line.target());
     let name = format!("toolwright-{version}-{target}");
     let inside = folder.join(&name);
     std::fs::create_dir_all(&inside)?;
@@ -96,7 +115,7 @@ fn archive(program: &Path, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(&unpacked)?;
     check(Command::new("tar").arg("-C").arg(&unpacked).arg("-xzf").arg(&archive))?;
     ensure!(
-        self::said(&unpacked.join(&name).join("toolwright"))? == said,
+        self::said(&unpacked.join(&name).join("toolwright"))? == *said,
         "the archive holds another program"
     );
     std::fs::remove_dir_all(&unpacked)?;
@@ -184,6 +203,27 @@ fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(output.status.success(), "{command:?} failed: {}", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// What `--version` prints: `toolwright VERSION (COMMIT, TARGET, PROFILE)`.
+struct VersionLine(String);
+
+impl VersionLine {
+    fn of(program: &Path) -> Result<Self> {
+        said(program).map(VersionLine)
+    }
+
+    fn word(&self, number: usize) -> Option<&str> {
+        self.0.split([' ', '(', ')', ',']).filter(|word| !word.is_empty()).nth(number)
+    }
+
+    fn version(&self) -> &str {
+        self.word(1).unwrap_or("0")
+    }
+
+    fn target(&self) -> &str {
+        self.word(3).unwrap_or("unknown")
+    }
 }
 
 fn said(program: &Path) -> Result<String> {

@@ -1,15 +1,15 @@
 //! Files are parsed, checked and opened without a home folder, and no variable is read but those that are
 //! passed in.
-#![cfg(all(feature = "lang", feature = "models", feature = "mcp", feature = "tools", feature = "sandbox"))]
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::process::Command;
 
 use serde_json::json;
-use toolwright::file::{KnownTools, SandboxSection, ToolFile};
+use toolwright::Policy;
+use toolwright::content::ToolCall;
+use toolwright::file::{
+    Caller, Connect, Environment, KnownTools, SandboxSection, Sandboxing, Session, ToolFile,
+};
 use toolwright::lang::{Source, Wanted};
-use toolwright::session::{Caller, Connect, Sandboxing, Session};
-use toolwright::{Environment, Policy, ToolCall};
 
 /// Set in the process without a home.
 const ALONE: &str = "TOOLWRIGHT_TEST_WITHOUT_HOME";
@@ -28,7 +28,7 @@ fn no_entry_point_reads_what_was_not_passed_in() {
     }
     // The variables of a process cannot be changed safely, so the work is done in one that has only these.
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "no_entry_point_reads_what_was_not_passed_in", "--nocapture"])
+        .args(["--exact", "environment::no_entry_point_reads_what_was_not_passed_in", "--nocapture"])
         .env_clear()
         .env(ALONE, "1")
         .env("OPENAI_API_KEY", "a key of the process")

@@ -1,0 +1,12 @@
+//! Who decides about calls: the rules of a [`Policy`](crate::Policy), approvers, and the person of a run.
+
+#[doc(inline)]
+pub use toolwright_core::{
+    ApprovalRequest, Approver, Choice, Decision, DynApprover, DynPerson, Form, FormAuthor, FormBody,
+    FormReply, Notice, Person, Validator,
+};
+#[doc(inline)]
+pub use toolwright_runtime::{
+    ArgumentMatch, Examples, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
+    strictest_ruling_about,
+};
