@@ -7,6 +7,6 @@ pub use toolwright_core::{
 };
 #[doc(inline)]
 pub use toolwright_runtime::{
-    ArgumentMatch, Examples, PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling,
-    strictest_ruling_about,
+    Above, ArgumentMatch, EffectDecision, EffectExample, EffectExamples, EffectMatch, EffectRule, Examples,
+    PolicyError, Rule, RuleDecision, Ruling, call_text, strictest_ruling, strictest_ruling_about,
 };

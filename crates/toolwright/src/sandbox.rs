@@ -3,7 +3,8 @@
 
 #[doc(inline)]
 pub use toolwright_core::{
-    CallEffect, ChangeKind, EFFECT_NOTE, FileChange, KeepReason, KeptBackChange, MAX_LISTED_CHANGES,
+    CallEffect, ChangeKind, EFFECT_NOTE, EffectJudge, EffectOutcome, EffectVerdict, FileChange, KeepReason,
+    KeptBackChange, MAX_JUDGED_CHANGES, MAX_LISTED_CHANGES, StagedEffect,
 };
 #[doc(inline)]
 pub use toolwright_core::{

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    Annotations, ApprovalRequest, Approver, CallNote, CallView, Choice, Decision, Dispatch as _,
-    EffectVerdict, StagedEffect, ToolCall, ToolContext,
+    Annotations, ApprovalRequest, Approver as _, CallNote, CallView, Choice, Decision, Dispatch as _,
+    DynApprover, EffectVerdict, StagedEffect, ToolCall, ToolContext,
 };
 
 use super::Approvals;
