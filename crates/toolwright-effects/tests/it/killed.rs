@@ -60,7 +60,14 @@ fn build(scene: &Scene, numbers: &mut Numbers) -> Tree {
             if hidden(scene, &path) {
                 continue;
             }
-            match numbers.below(6) {
+            let is_file = scene.folder().join(&path).is_file();
+            match numbers.below(7) {
+                // What was a file becomes a folder.
+                6 if is_file => {
+                    scene.staged(&format!("{path}/inner"), "in");
+                    wanted.insert(path.clone(), "folder 755".to_owned());
+                    wanted.insert(format!("{path}/inner"), "file 644 in".to_owned());
+                }
                 0 => {
                     let text = format!("new {}", numbers.below(100));
                     put(&scene.upper().join(&path), &text, 0o755);

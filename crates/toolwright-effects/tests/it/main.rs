@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod commits;
+mod decided;
 mod killed;
 mod support;
 mod undone;

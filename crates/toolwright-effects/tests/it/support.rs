@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use toolwright_core::{CallEffect, ChangeKind, KeepReason};
-use toolwright_effects::{CommitRequest, CommitStore, OverlayBaseline, SourceUse, commit};
+use toolwright_core::{CallEffect, ChangeKind, EffectVerdict, KeepReason};
+use toolwright_effects::{CommitRequest, CommitStore, OverlayBaseline, PendingCommit, SourceUse};
 
 pub(crate) struct Scene {
     pub(crate) root: PathBuf,
@@ -76,14 +76,35 @@ impl Scene {
         source: SourceUse,
         protect: &dyn Fn(&Path) -> bool,
     ) -> CallEffect {
-        commit(CommitRequest {
+        self.settle_with(baseline, source, protect, &EffectVerdict::default())
+    }
+
+    /// Commits as somebody has decided, for a call named `call_1`.
+    pub(crate) fn settle_with(
+        &self,
+        baseline: &mut OverlayBaseline,
+        source: SourceUse,
+        protect: &dyn Fn(&Path) -> bool,
+        verdict: &EffectVerdict,
+    ) -> CallEffect {
+        self.pending(baseline, source, protect).settle(verdict, baseline).unwrap()
+    }
+
+    pub(crate) fn pending(
+        &self,
+        baseline: &OverlayBaseline,
+        source: SourceUse,
+        protect: &dyn Fn(&Path) -> bool,
+    ) -> PendingCommit {
+        PendingCommit::compare(CommitRequest {
             store: &self.store(),
             folder: &self.folder(),
             upper: &self.upper(),
+            aside: &self.root.join("aside"),
+            call: Some("call_1"),
             source,
             baseline,
             protect,
-            discard: false,
         })
         .unwrap()
     }

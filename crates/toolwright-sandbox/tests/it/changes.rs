@@ -260,11 +260,11 @@ async fn process() -> Result<(), String> {
     for (number, want) in [("one", "one\n"), ("two", "one\ntwo\n")] {
         input.write_all(format!("{number}\n").as_bytes()).await.map_err(|error| error.to_string())?;
         lines.next_line().await.map_err(|error| error.to_string())?;
-        let effect = process.handle.commit().await.map_err(text)?;
+        let effect = process.handle.commit(None).await.map_err(text)?;
         equal((effect.files.len(), effect.kept_back.len()), (1, 0))?;
         equal(read(work.join("log"))?, want.to_owned())?;
     }
-    check("nothing new", process.handle.commit().await.map_err(text)?.is_empty())?;
+    check("nothing new", process.handle.commit(None).await.map_err(text)?.is_empty())?;
     drop(input);
     equal(process.handle.wait().await.map_err(text)?, 0)?;
     equal(names(&work), ["end", "log"].map(str::to_owned).to_vec())?;
