@@ -88,6 +88,7 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
     }
     changes::recover(console);
     match args.command {
+        Command::Commit(what) => commands::commit::run(&what, console),
         Command::Undo(what) => commands::undo::run(&what, console),
         Command::Completions(what) => commands::completions::run(&what, console),
         Command::Man(what) => commands::man::run(&what, console),

@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 pub use hook::{Hook, HookAnswer, HookClient, HookInstall, HookWhat};
 pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
 pub use read::ReadArgs;
-pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, Undo, ViewArgs};
+pub use runs::{Commit, DiffRuns, RecordArgs, Replay, Runs, RunsWhat, Undo, ViewArgs};
 pub use sandbox::{SandboxArgs, SandboxCommand, SandboxWhat};
 pub use talk::{Ask, Chat, ModelArgs, PromptWay, StepArgs, StepFormat, UsingArgs};
 pub use tools::{CallArgs, Check, Eval, Format, Init, RunFile, Tools};
@@ -104,6 +104,9 @@ pub enum Command {
         after_help = "The exit code is 0 when they are the same and 1 when they differ.\n\nExample:\n  toolwright diff last~1 last"
     )]
     Diff(DiffRuns),
+    /// Apply changes of calls that were set aside.
+    #[command(after_help = runs::COMMIT_HELP)]
+    Commit(Commit),
     /// Undo what calls changed in the folders they could write.
     #[command(after_help = runs::UNDO_HELP)]
     Undo(Undo),

@@ -48,6 +48,26 @@ pub struct Undo {
     pub run: String,
 }
 
+pub(super) const COMMIT_HELP: &str = "\
+Changes are set aside when somebody was to be asked about them and nobody could be: many deletions, files that programs outside \
+obey, new programs, and conflicts. They are kept for a week. A file is changed only where it is still as it was then.
+
+Examples:
+  toolwright commit                        what is set aside
+  toolwright commit 019a9b1c2d3e-5f607182  apply it, as the result of the call names it
+  toolwright commit toolu_01A7             the latest of that call
+  toolwright commit toolu_01A7 --drop      give it up";
+
+/// What to apply.
+#[derive(clap::Args)]
+pub struct Commit {
+    /// What was set aside, or the id of a call; left out, all that is set aside is listed.
+    pub what: Option<String>,
+    /// Drop it in place of applying it.
+    #[arg(long, requires = "what")]
+    pub drop: bool,
+}
+
 pub(super) const VIEW_HELP: &str = "\
 Prints the address of a page on this machine: runs, a timeline of messages and calls, arguments, results, pictures, \
 errors, approvals, tokens and cost. Nobody else can reach it: it listens on 127.0.0.1, and the address holds a random word.

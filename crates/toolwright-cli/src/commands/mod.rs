@@ -3,6 +3,7 @@
 pub mod ask;
 pub mod call;
 pub mod check;
+pub mod commit;
 pub mod completions;
 pub mod diff;
 pub mod doctor;
