@@ -150,7 +150,7 @@ pub fn oracle() -> Result<()> {
 fn nextest_run(rest: &[&str]) -> Result<()> {
     skips::begin();
     // Many tests wait for a program or a clock: on a small machine more of them run than it has cores.
-    let threads = std::thread::available_parallelism().map_or(4, |cores| cores.get().max(4)).to_string();
+    let threads = std::thread::available_parallelism().map_or(3, |cores| cores.get().max(3)).to_string();
     let args =
         [&["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads], rest].concat();
     if std::io::stderr().is_terminal() {
